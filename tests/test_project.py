@@ -87,6 +87,7 @@ BASE = {
     "reading",
     "record",
     "rounding",
+    "rules",
     "joblog",
     "user_code",
 }
@@ -107,6 +108,7 @@ MAY_IMPORT = {
     "reading": {"", "validate", "user_code"},
     "record": {"", "errors", "validate", "user_code"},
     "rounding": {"", "compiled"},
+    "rules": {"", "errors", "validate"},
     "joblog": {"", "errors", "files", "validate"},
     "user_code": {"", "errors"},
     **dict.fromkeys(ENGINES | {"theory", "study"}, BASE),

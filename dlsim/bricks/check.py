@@ -18,10 +18,8 @@ from dlsim.bricks.model import Policy, Reading
 from dlsim.compiled import CLOCK_DIVISOR, TOL, deadline_with_tolerance
 from dlsim.errors import ScheduleError
 from dlsim.rounding import MAX_ULPS, RELATIVE_ROUNDING, time_tolerance, times_equal
-from dlsim.validate import Floats, unwrap_scalar
-
-#: A rule in words, the requests that it is tested for, and for each whether it holds.
-TestedRule = tuple[str, pd.Index, Any]
+from dlsim.rules import TestedRule, require_rules
+from dlsim.validate import Floats
 
 #: Columns of the tables of a result.
 RESULT_COLUMNS = {
@@ -414,9 +412,6 @@ def check_result(result: ResultTables) -> None:
         _fallback_rules,
         _estimate_rules,
     )
-    for rule, index, holds in chain.from_iterable(group(result) for group in groups):
-        is_right = np.asarray(holds, dtype=bool)
-        if not is_right.all():
-            row = unwrap_scalar(index[int(np.argmin(is_right))]) if len(index) else "none"
-            run = f"{result.policy.name}, {result.reading.changes() or 'default reading'}"
-            raise ScheduleError(f"{rule}: broken by request {row!r} ({run})")
+    rules = chain.from_iterable(group(result) for group in groups)
+    run = f"{result.policy.name}, {result.reading.changes() or 'default reading'}"
+    require_rules(rules, "request", run)

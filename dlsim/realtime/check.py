@@ -14,13 +14,7 @@ import numpy as np
 
 from dlsim.compiled import TOL, time_offset
 from dlsim.errors import ScheduleError
-from dlsim.realtime.check_chunks import (
-    Chunks,
-    RuleResult,
-    ScheduleArrays,
-    chunk_rules,
-    require_rules,
-)
+from dlsim.realtime.check_chunks import Chunks, ScheduleArrays, chunk_rules
 from dlsim.realtime.formulas import fastest_counts
 from dlsim.realtime.model import IN_ROUNDS, SPLIT_KINDS, STARTS_TOGETHER, Indices, describe_run
 from dlsim.rounding import (
@@ -31,13 +25,14 @@ from dlsim.rounding import (
     time_tolerance,
     times_equal,
 )
+from dlsim.rules import TestedRule, require_rules
 from dlsim.validate import Floats, unwrap_scalar
 
 #: Kinds whose estimate is the completion of their chunks.
 _PLANNED_BY_CHUNKS = ("pieces", "rounds from releases", "own")
 
 
-def _input_rules(schedule: ScheduleArrays) -> Iterator[RuleResult]:
+def _input_rules(schedule: ScheduleArrays) -> Iterator[TestedRule]:
     submitted = schedule.submitted
     if submitted is None:
         return
@@ -58,7 +53,7 @@ def _input_rules(schedule: ScheduleArrays) -> Iterator[RuleResult]:
     )
 
 
-def _task_rules(schedule: ScheduleArrays) -> Iterator[RuleResult]:
+def _task_rules(schedule: ScheduleArrays) -> Iterator[TestedRule]:
     index, ran, refused, n = schedule.index, schedule.ran, schedule.refused, schedule.nodes
     blank = ~ran & (n == 0) & np.isnan(schedule.estimate) & np.isnan(schedule.completion)
     none = "a task that does not run has no start, nodes, estimate or completion"
@@ -121,7 +116,7 @@ def _task_rules(schedule: ScheduleArrays) -> Iterator[RuleResult]:
         yield from _order_rules(schedule, line)
 
 
-def _count_rules(schedule: ScheduleArrays) -> Iterator[RuleResult]:
+def _count_rules(schedule: ScheduleArrays) -> Iterator[TestedRule]:
     index, ran, n = schedule.index, schedule.ran, schedule.nodes
     if schedule.policy.partition == "opr":
         formula = schedule.policy.nodes == "all" and schedule.reading.an_nodes == "all"
@@ -196,7 +191,7 @@ def _most_nodes(schedule: ScheduleArrays) -> Any:
     return fastest_counts(schedule.sigma, schedule.table)
 
 
-def _work_conserving_rules(schedule: ScheduleArrays) -> Iterator[RuleResult]:
+def _work_conserving_rules(schedule: ScheduleArrays) -> Iterator[TestedRule]:
     """Yield whether every task that an idle cluster could serve in time is served."""
     serial = schedule.policy.partition == "pieces" and schedule.reading.link == "shared"
     asks = callable(schedule.policy.nodes) or callable(schedule.policy.partition)
@@ -222,7 +217,7 @@ def _work_conserving_rules(schedule: ScheduleArrays) -> Iterator[RuleResult]:
     yield served, schedule.index, schedule.ran | ~possible | taken
 
 
-def _start_rules(schedule: ScheduleArrays, line: Indices) -> Iterator[RuleResult]:
+def _start_rules(schedule: ScheduleArrays, line: Indices) -> Iterator[TestedRule]:
     """Yield whether tasks start as soon as they may; `line` holds the tasks that ran, by start."""
     start, arrival, index = schedule.start[line], schedule.arrival[line], schedule.index[line]
     estimate, sent = schedule.estimate[line], _link_free_times(schedule)[line]
@@ -255,7 +250,7 @@ def _is_served_in_order(schedule: ScheduleArrays) -> bool:
     return strict and policy.order != "dc" and not policy.is_timed
 
 
-def _order_rules(schedule: ScheduleArrays, line: Indices) -> Iterator[RuleResult]:
+def _order_rules(schedule: ScheduleArrays, line: Indices) -> Iterator[TestedRule]:
     """Yield whether tasks start in order; `line` holds the tasks that ran, by start."""
     start, arrival, index = schedule.start[line], schedule.arrival[line], schedule.index[line]
     passed = "no task passes a waiting task of smaller rank"
@@ -292,7 +287,7 @@ def _keeps_rank_order(
     return good
 
 
-def _piece_rules(schedule: ScheduleArrays) -> Iterator[RuleResult]:
+def _piece_rules(schedule: ScheduleArrays) -> Iterator[TestedRule]:
     """Yield whether the tables of a task are those of its pieces, admitted one by one."""
     assert schedule.submitted is not None
     assert schedule.result.parts is not None
@@ -340,4 +335,5 @@ def check_schedule(result: Any, strict: bool = False) -> None:
             " avoids it)"
         )
     rooms = (_task_rules, chunk_rules) if result.parts is None else (_piece_rules,)
-    require_rules(chain.from_iterable(rules(schedule) for rules in (_input_rules, *rooms)), where)
+    rules = chain.from_iterable(group(schedule) for group in (_input_rules, *rooms))
+    require_rules(rules, "task", where)

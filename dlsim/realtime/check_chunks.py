@@ -4,7 +4,7 @@ A check reads the tables of a schedule as plain arrays (`ScheduleArrays`, `Chunk
 """
 
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -12,11 +12,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.compiled import time_offset
-from dlsim.errors import ScheduleError
 from dlsim.realtime.formulas import opr_table, span_of, time_table
 from dlsim.realtime.model import IN_ROUNDS, SPLIT_KINDS, Indices, StateView
 from dlsim.rounding import MAX_ULPS, RELATIVE_ROUNDING, not_after, time_tolerance, times_equal
-from dlsim.validate import Floats, unwrap_scalar
+from dlsim.rules import TestedRule
+from dlsim.validate import Floats
 
 #: Kinds that each partition may end in.
 _ENDS_IN = {
@@ -29,8 +29,6 @@ _ENDS_IN = {
 
 #: Chunks beyond this number are computed and checked in batches of about so many.
 CHUNKS_PER_BATCH = 1_000_000
-#: A rule in words, the labels of the rows that it is about, and for each whether it holds.
-RuleResult = tuple[str, pd.Index, Any]
 
 
 class Groups(NamedTuple):
@@ -94,7 +92,7 @@ class Chunks:
         """The labels of `tasks`."""
         return self.labels[self.by_task.place == 0]
 
-    def rules(self, nodes: int) -> Iterator[RuleResult]:
+    def rules(self, nodes: int) -> Iterator[TestedRule]:
         """Yield the rules for every chunk whatever the model; `nodes` are those of the cluster."""
         yield "every chunk is one of a task in the table", self.labels, self.task < self.size
         there = (self.node >= 0) & (self.node < nodes) & (self.node % 1 == 0)
@@ -165,22 +163,12 @@ class ScheduleArrays:
         return np.asarray((self.sigma > least) | (self.nodes == 0))
 
 
-def require_rules(rules: Iterable[RuleResult], where: str) -> None:
-    """Raise ScheduleError for the first broken rule; `where` names the run in the message."""
-    with np.errstate(all="ignore"):  # a NaN breaks every rule that compares it
-        for rule, labels, holds in rules:
-            good = np.asarray(holds, dtype=bool)
-            if not good.all():
-                task = unwrap_scalar(labels[int(np.argmin(good))])
-                raise ScheduleError(f"{rule}: broken by task {task!r} ({where})")
-
-
 def float_columns(table: pd.DataFrame, *names: str) -> list[Floats]:
     """Return columns of a table as floats."""
     return [np.ascontiguousarray(table[name].to_numpy(dtype=float)) for name in names]
 
 
-def chunk_rules(schedule: ScheduleArrays) -> Iterator[RuleResult]:
+def chunk_rules(schedule: ScheduleArrays) -> Iterator[TestedRule]:
     """Yield the rules for the chunks of all tasks: shares, times, order and exclusion."""
     has_chunks = np.zeros(len(schedule.index), dtype=bool)
     released, busy = np.full((2, schedule.cluster.nodes), -np.inf)
@@ -199,7 +187,7 @@ def chunk_rules(schedule: ScheduleArrays) -> Iterator[RuleResult]:
 
 def _exclusion_rules_of_batch(
     schedule: ScheduleArrays, chunks: Chunks, busy: Floats, sent: Floats
-) -> Iterator[RuleResult]:
+) -> Iterator[TestedRule]:
     """Yield whether nodes and link are free when a batch uses them; keep when they become free."""
     slack = _end_slack(schedule, chunks)
     free = not_after(busy[chunks.node], chunks.send_start, schedule.scale)
@@ -213,7 +201,7 @@ def _exclusion_rules_of_batch(
 
 def _rules_of_batch(
     schedule: ScheduleArrays, chunks: Chunks, released: Floats
-) -> Iterator[RuleResult]:
+) -> Iterator[TestedRule]:
     cluster, present, task, sent_chunks = schedule.cluster, chunks.names, chunks.task, chunks
     # an optimum's shares are differences between instants of the engine's clock
     instants = schedule.estimate - time_offset(schedule.arrival)
@@ -294,7 +282,7 @@ def _node_free_times(schedule: ScheduleArrays, chunks: Chunks, released: Floats)
 
 def _release_rules(
     schedule: ScheduleArrays, chunks: Chunks, released: Floats
-) -> Iterator[RuleResult]:
+) -> Iterator[TestedRule]:
     """Yield the rules for nodes that are released one by one (paper I), or in rounds."""
     per_chunk = _ChunkArrays(schedule, chunks, released)
     cluster, index = schedule.cluster, chunks.labels
@@ -378,7 +366,7 @@ def _user_shares(
 
 def _remodel_rules(
     schedule: ScheduleArrays, chunks: Chunks, per_chunk: _ChunkArrays
-) -> Iterator[RuleResult]:
+) -> Iterator[TestedRule]:
     """Yield the remodel's rules: shares and estimate by [6], and when I and II use it."""
     cluster, index, task = schedule.cluster, chunks.labels, chunks.task
     last = chunks.reduce_by_task(np.fmax, per_chunk.release)[task]
@@ -420,7 +408,7 @@ def _remodel_rules(
 
 def _fewest_nodes_rules(
     schedule: ScheduleArrays, chunks: Chunks, per_chunk: _ChunkArrays
-) -> Iterator[RuleResult]:
+) -> Iterator[TestedRule]:
     """Yield whether no fewer nodes, in order of release, would have met the deadline."""
     plain = schedule.reading.mn_count == "at_start" and schedule.reading.backfill == "off"
     known = schedule.policy.partition not in IN_ROUNDS and not callable(schedule.policy.partition)
@@ -469,7 +457,7 @@ def _end_slack(schedule: ScheduleArrays, chunks: Chunks) -> Floats:
     )
 
 
-def _exclusion_rules(schedule: ScheduleArrays, chunks: Chunks) -> Iterator[RuleResult]:
+def _exclusion_rules(schedule: ScheduleArrays, chunks: Chunks) -> Iterator[TestedRule]:
     slack = _end_slack(schedule, chunks)
     order = np.lexsort((chunks.send_start, chunks.node))
     now, then = order[:-1], order[1:]
