@@ -4,32 +4,23 @@ from bisect import bisect_left, insort
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any
 
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.model import CLASSES, OTHER_CLASS, JobView
 
 
-class QueueView(Protocol):
-    """Another order of the jobs of a main queue, kept up to date as jobs come and go."""
-
-    def put(self, job: JobView, first: bool) -> None:
-        """Add a job, before all others if `first`."""
-
-    def take(self, job: JobView) -> None:
-        """Remove a job."""
-
-
 class MainQueue:
     """The jobs that wait for a decision, in queue order; any of them is found by its number.
 
-    A policy that needs another order of the jobs asks for a `QueueView`, which is made at the first
-    call. Iteration, ``len``, ``queue[0]`` and ``in`` (of a job's number) work as for a list.
+    `view` keeps another order for a policy: a class with the methods ``put(job, first)``, which
+    adds a job, before all others if `first`, and ``take(job)``. Iteration, ``len``, ``queue[0]``
+    and ``in`` (of a job's number) work as for a list.
     """
 
     def __init__(self, jobs: Iterable[JobView] = ()) -> None:
         self._jobs: OrderedDict[int, JobView] = OrderedDict((job.job, job) for job in jobs)
-        self._views: dict[type[QueueView], Any] = {}
+        self._views: dict[type, Any] = {}
 
     def __len__(self) -> int:
         return len(self._jobs)
@@ -72,7 +63,7 @@ class MainQueue:
             view.take(job)
         return job
 
-    def view(self, kind: type[QueueView]) -> Any:
+    def view(self, kind: type) -> Any:
         """Return the jobs in another order."""
         view = self._views.get(kind)
         if view is None:
@@ -169,13 +160,7 @@ class ByVersions:
 
 
 class SubQueue(deque[JobView]):
-    """The jobs that wait before one device, in the order in which they were decided.
-
-    Attributes
-    ----------
-    cls : str
-        The class of the device.
-    """
+    """The jobs that wait before a device of class `cls`, in the order of the decisions."""
 
     def __init__(self, cls: str) -> None:
         super().__init__()
