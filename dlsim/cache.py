@@ -46,13 +46,9 @@ def private_folder(base: Path, *names: str) -> Path:
     """Return a folder below the base of the cache that only this user can write; create it.
 
     Its files are executed (compiled code) or used as results (sweep cells), so they must not come
-    from another user. An existing base folder keeps its permissions.
-
-    Raises
-    ------
-    InputError
-        If the folder belongs to another user, holds files of another user, is a link or a file, or
-        cannot be written; and if others could replace it in the base folder.
+    from another user. An existing base folder keeps its permissions. An InputError refuses a
+    folder that belongs to another user, holds files of another user, is a link or a file, cannot be
+    written, or could be replaced by others.
     """
     folder = base
     try:
@@ -96,13 +92,7 @@ def _refuse_shared_base(base: Path) -> None:
 
 
 def read_own_file(path: Path, limit: int) -> bytes:
-    """Return the content of a regular file of the cache of at most `limit` bytes.
-
-    Raises
-    ------
-    OSError
-        If there is no such file, it is larger, or another user owns it.
-    """
+    """Return the content of a regular file of at most `limit` bytes that no other user owns."""
     flags = (getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
     with open(os.open(path, os.O_RDONLY | sum(flags)), "rb") as stream:
         found = os.fstat(stream.fileno())

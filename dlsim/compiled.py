@@ -137,16 +137,10 @@ def _say(line: str) -> None:
 
 
 class Core:
-    """The core of an engine, compiled and uncompiled.
+    """The core of an engine, a package, compiled and uncompiled.
 
-    Parameters
-    ----------
-    package : str
-        The package of the core, such as ``dlsim.realtime.core``.
-    work : int
-        Amount of work that a process does uncompiled before ``engine="auto"`` compiles.
-    seconds : int
-        Typical duration of compiling, for the message.
+    A process does so much `work` uncompiled before ``engine="auto"`` compiles, which typically
+    takes the `seconds` that the message says.
     """
 
     def __init__(self, package: str, work: int, seconds: int) -> None:
@@ -195,15 +189,8 @@ class Core:
     ) -> Iterator[SimpleNamespace]:
         """Yield the modules of the core, compiled or uncompiled.
 
-        Parameters
-        ----------
-        engine : {"auto", "compiled", "python"}
-            "auto" chooses the compiled core if it is already in use, or if this process has done
-            more uncompiled work than `Core.work`.
-        work : int
-            Amount of work to do, in the unit of `Core.work`.
-        has_user_functions : bool
-            Whether the core calls functions of a user; only the uncompiled core can.
+        "auto" chooses the compiled core if it is already in use, or if this process has done more
+        uncompiled work than `Core.work`. Only the uncompiled core can call functions of a user.
         """
         one_of("engine", engine, ENGINES)
         if has_user_functions and engine == "compiled":

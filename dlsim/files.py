@@ -139,13 +139,7 @@ def write_bytes(
 
     Missing folders are created and a symbolic link is followed. `data` may be an iterable of
     parts. `ready` is called when all parts are written, before the file appears under its name.
-
-    Raises
-    ------
-    InputError
-        If the path cannot be written.
-    StudyError
-        If the disk is full or fails.
+    An InputError says that the path cannot be written, a StudyError that the disk is full or fails.
     """
     try:
         target = Path(os.path.realpath(path))

@@ -70,17 +70,9 @@ def compile_kernel(
 
     Kernels called by kernels are linked without their Python entry point, the most expensive part
     to compile. They are compiled once for an int, not again for each literal that is passed.
-
-    Parameters
-    ----------
-    function : callable
-        The function to compile.
-    place : tuple of Path and str
-        Base folder and name of the folder of compiled kernels.
-    inline : bool
-        Whether the body is copied into calling kernels.
-    say_compiling : callable
-        Called with the name of the kernel's module when it is compiled for Python.
+    `place` is the base folder and the name of the folder of compiled kernels; `inline` copies the
+    body into calling kernels; `say_compiling` is called with the name of the kernel's module when
+    it is compiled for Python.
     """
     options: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "forceinline": inline}
     options["nogil"] = True  # other threads can run

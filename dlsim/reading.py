@@ -161,14 +161,7 @@ def _find_function(place: str) -> Callable[..., Any]:
 
 
 def require_readers(*readings: type[BaseReading]) -> None:
-    """Refuse a reading with a switch on which no function acts.
-
-    Raises
-    ------
-    TypeError
-        If one of the functions that `switch` names does not exist, or does not load the switch by
-        its name or by the name of its rule.
-    """
+    """Raise TypeError for a switch that a function named for it does not load, nor its rule."""
     for reading in readings:
         rules = {name: about["rule"] for name, about in reading._switches().items()}
         for name, places in reading.readers().items():

@@ -55,13 +55,7 @@ class NamedRecord:
 
 
 def require_names(rows: Mapping[str, NamedRecord]) -> None:
-    """Refuse a registry whose rows have other names than its keys.
-
-    Raises
-    ------
-    TypeError
-        For such a row.
-    """
+    """Raise TypeError for a registry whose rows have no words or other names than its keys."""
     for key, row in rows.items():
         if key != row.name or isinstance(row.text, Derived) or isinstance(row.name, Derived):
             raise TypeError(f"the record of {key!r} must be given its name and a text, got {row!r}")

@@ -22,13 +22,7 @@ def names_user_code(value: Any) -> bool:
 
 
 def load_user_code(what: str, text: str) -> Any:
-    """Run a file or module and return the object that a text such as ``file.py:name`` names.
-
-    Raises
-    ------
-    InputError
-        If the text has no colon between two names, the file cannot be run, or lacks the name.
-    """
+    """Run a file or module and return the object that a text such as ``file.py:name`` names."""
     place, _, name = text.rpartition(":")
     rule = f"{what} {text!r} must be module:name or FILE.py:name"
     if place.endswith(".py") and not os.path.exists(place):
@@ -92,41 +86,21 @@ def count_required(function: Callable[..., Any]) -> int:
 
 
 class UserFunction(NamedTuple):
-    """A function of a user that is called again and again, each time for a row of a table.
+    """A function of a user that is called again and again, each time for a row of a table."""
 
-    Attributes
-    ----------
-    kind : str
-        What the function decides, as messages call it.
-    parameters : sequence of str
-        Its arguments.
-    returns : str
-        The values that it must return, in words.
-    function : callable
-        The function.
-    row : str
-        What a row is, such as a task.
-    labels : sequence
-        The labels of the rows.
-    """
-
-    kind: str
+    kind: str  # what the function decides
     parameters: Sequence[str]
-    returns: str
+    returns: str  # the values that it must return, in words
     function: Callable[..., Any]
-    row: str
-    labels: Any
+    row: str  # what a row is, such as a task
+    labels: Any  # of the rows
 
     def call(
         self, row: int, where: Callable[[], str], *given: Any
     ) -> tuple[Any, NDArray[np.float64]]:
         """Call the function; return what it gave, and that as floats.
 
-        Raises
-        ------
-        InputError
-            For an exception of the function, or a value that is no number and no array; the message
-            names the row, and what `where` returns: where it was called.
+        An InputError about what it raised or gave names the row and what `where` returns.
         """
         try:
             found = self.function(*given)

@@ -55,24 +55,12 @@ from dlsim.validate import did_you_mean, instance, number, one_of, whole
 
 
 class RegistryEntry(NamedTuple):
-    """A method of the simulator.
-
-    Attributes
-    ----------
-    name : str
-        Its name in a `Policy` or `Reading`.
-    code : int
-        Its code in the kernels.
-    legend : str
-        Of an algorithm: its legend in Figures 3 and 5, in which ``{opt}`` stands for Opt.
-    text : str
-        Of an algorithm: which server it takes, in plain words.
-    """
+    """A method of the simulator, of an algorithm with its legend and text."""
 
     name: str
-    code: int
-    legend: str = ""
-    text: str = ""
+    code: int  # in the kernels
+    legend: str = ""  # in Figures 3 and 5; ``{opt}`` stands for Opt
+    text: str = ""  # which server it takes, in plain words
 
 
 class Registry(dict[str, RegistryEntry]):

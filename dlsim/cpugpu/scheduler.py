@@ -202,30 +202,16 @@ class OnlineScheduler:
 
 
 class Trace(NamedTuple):
-    """The arrays of a run, jobs in queue order; times count from `time_offset`.
-
-    Attributes
-    ----------
-    time_offset : float
-        Where the engine's clock begins.
-    device, turn : ndarray of int
-        The device, and the place of the last move among all decisions.
-    decided, start, completion : ndarray of float
-        When the job was moved last, began and ended.
-    rules : list of str
-        Why it was moved.
-    predicted_finish : ndarray of float, shape (jobs, devices)
-        Predicted finish on every device, NaN where none was predicted.
-    """
+    """The arrays of a run, jobs in queue order; times count from `time_offset`."""
 
     time_offset: float
     device: NDArray[np.int64]
-    turn: NDArray[np.int64]
-    decided: Floats
+    turn: NDArray[np.int64]  # place of the last move among all decisions
+    decided: Floats  # when the job was moved last
     start: Floats
     completion: Floats
-    rules: list[str]
-    predicted_finish: Floats
+    rules: list[str]  # why the job was moved
+    predicted_finish: Floats  # shape (jobs, devices), NaN where none was predicted
 
 
 def shift_clock(job_table: JobTable) -> tuple[float, JobTable]:
@@ -287,11 +273,6 @@ class EventLoop:
     """The event loop of paper C: completions, arrivals, then decisions, instant by instant.
 
     Beside running GPU jobs the CPUs run at a lower rate (`Reading.gpu_cpu_share`).
-
-    Attributes
-    ----------
-    start, completion : list of float
-        When each job began and ended.
     """
 
     def __init__(

@@ -24,13 +24,7 @@ _NUMBERS = re.compile(rb"[-+.\deE\s]+")
 
 
 def recognise(path: StrPath, limit: int = MAX_LOG_BYTES) -> str:
-    """Return the format of a job log by its first lines, whatever the file is called.
-
-    Raises
-    ------
-    InputError
-        For a file of no known format; the message says what it looks like.
-    """
+    """Return the format of a job log by its first lines, whatever the file is called."""
     stripped = (
         (number, line.removeprefix(b"\xef\xbb\xbf").strip())
         for number, line in numbered_lines(path, limit)

@@ -35,23 +35,7 @@ from dlsim.validate import one_of
 
 @dataclass(frozen=True)
 class ExperimentReading(BaseReading):
-    """What paper C leaves open about its experiments, beside the rules of the engine.
-
-    Parameters
-    ----------
-    base : {"cpu", "gpu"}
-        The device class of which a mix draws the times.
-    poisoned : {"one", "all"}
-        Whether one application or all have a wrong first sample.
-    significant : float
-        The relative error above which a prediction is significantly wrong.
-    exponent : float
-        The exponent of the speed-up over nodes.
-    both : float
-        The speed of both devices of a node together, as a part of the sum.
-    nodes : {4, 2, 8}
-        The number of nodes.
-    """
+    """What paper C leaves open about its experiments, beside the rules of the engine."""
 
     base: str = switch(
         workload.BASES,

@@ -24,17 +24,11 @@ NETWORK_MODELS = ("connections", "backbone")
 
 
 class ExecutedPeriods(NamedTuple):
-    """What a schedule delivers when it is executed.
+    """What a schedule delivers when paper B's engine executes it.
 
-    Attributes
-    ----------
-    outcome : GridResult
-        The run of paper B's engine.
-    reached : float
-        Throughput over the promised one, of the worst application that counts, over the second
-        half of the periods.
-    longest : float
-        Periods from the beginning of a chunk's period to its end; the schedule promises two.
+    `reached` is the throughput over the promised one, of the worst application that counts, over
+    the second half of the periods. `longest` is the number of periods from the beginning of a
+    chunk's period to its end; the schedule promises two.
     """
 
     outcome: GridResult

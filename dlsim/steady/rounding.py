@@ -53,15 +53,8 @@ class RandomisedRounding:
 
     The first solution is that of `relaxed_program`, at every size of platform. Every further
     program is solved from the basis of the last one, and has few columns (`ReducedProgram.narrow`).
-
-    Attributes
-    ----------
-    program : ReducedProgram
-        With the routes fixed so far.
-    order : list of (int, float, int)
-        Route, relaxed connections and whole connections, as they were fixed.
-    is_optimal : bool
-        Whether the values fixed since the last solution leave it an optimum.
+    `order` holds route, relaxed connections and whole connections, as they were fixed; the values
+    fixed since the last solution leave it an optimum if `is_optimal`.
     """
 
     def __init__(self, platform: Platform, least_connections: bool) -> None:

@@ -32,17 +32,7 @@ START_BATCH = 8
 
 @dataclass(frozen=True)
 class Suffix:
-    """A suffix that may follow the name of a method: it changes the reading or improves.
-
-    Parameters
-    ----------
-    text : str
-        Its meaning.
-    change_reading : callable, optional
-        Returns the reading under which the method is run.
-    improve : callable, optional
-        Returns a better allocation than the one found.
-    """
+    """A suffix of the name of a method: it changes the reading or improves what is found."""
 
     text: str
     change_reading: Callable[[Reading], Reading] | None = None

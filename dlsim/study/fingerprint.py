@@ -206,10 +206,7 @@ def surroundings(modules: Iterable[str]) -> str:
 def fingerprint(thing: Any) -> tuple[str, frozenset[str]]:
     """Return a digest of a function or of values by what they are, and the modules they use.
 
-    Raises
-    ------
-    Exception
-        Whatever pickling raises, of something that has no meaning outside this process.
+    What has no meaning outside this process raises what pickling raises.
     """
     digester = _Digester(set())
     digester.dump(thing)

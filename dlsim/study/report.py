@@ -35,8 +35,8 @@ def quote_formula(value: Any) -> Any:
     return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value
 
 
-def round_floats(frame: pd.DataFrame, digits: int = SIGNIFICANT_DIGITS) -> pd.DataFrame:
-    """Return a copy whose floats have at most `digits` significant digits.
+def round_floats(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a copy whose floats have at most `SIGNIFICANT_DIGITS` digits.
 
     >>> round_floats(pd.DataFrame({"tasks": [7, 8], "load": [0.1 + 0.2, 2047.9999999999989]}))
        tasks    load
@@ -45,7 +45,7 @@ def round_floats(frame: pd.DataFrame, digits: int = SIGNIFICANT_DIGITS) -> pd.Da
     """
 
     def shortened(value: object) -> object:
-        return float(f"{value:.{digits}g}") if isinstance(value, float) else value
+        return float(f"{value:.{SIGNIFICANT_DIGITS}g}") if isinstance(value, float) else value
 
     named = any(name is not None for name in frame.index.names)
     return (frame.reset_index() if named else frame).map(shortened)
