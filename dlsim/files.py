@@ -387,9 +387,9 @@ _QUOTED = re.compile(
 _DOTTED = re.compile(rf"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){{{MAX_DEPTH}}}")
 
 
-def read_toml(path: StrPath, limit: int = MAX_TOML_BYTES) -> dict[str, Any]:
+def read_toml(path: StrPath) -> dict[str, Any]:
     """Read a TOML file."""
-    return _parse_toml(path, limit)[0]
+    return _parse_toml(path, MAX_TOML_BYTES)[0]
 
 
 def _parse_toml(path: StrPath, limit: int) -> tuple[dict[str, Any], str]:

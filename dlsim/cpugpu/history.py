@@ -20,30 +20,16 @@ NEWEST = 0.3
 
 @dataclass(slots=True)
 class Record:
-    """Statistics of the runs of one application on one device class.
+    """Statistics of the measured runs of one application on one device class."""
 
-    Attributes
-    ----------
-    assigned, elsewhere : int
-        Jobs assigned to this class, and to the other class since the last of them.
-    count : int
-        Measured runs.
-    mean, recent : float
-        Mean and moving average of the measured times, NaN without any.
-    spread : float
-        Sum of the squared deviations from the mean.
-    times, ranked : list of float
-        The measured times, oldest first; the same sorted, once a median was asked for.
-    """
-
-    assigned: int = 0
-    elsewhere: int = 0
+    assigned: int = 0  # jobs assigned to this class
+    elsewhere: int = 0  # jobs assigned to the other class since the last of them
     count: int = 0
-    mean: float = math.nan
-    recent: float = math.nan
-    spread: float = 0.0
-    times: list[float] = field(default_factory=list)
-    ranked: list[float] = field(default_factory=list)
+    mean: float = math.nan  # of the measured times
+    recent: float = math.nan  # their moving average
+    spread: float = 0.0  # sum of the squared deviations from the mean
+    times: list[float] = field(default_factory=list)  # oldest first
+    ranked: list[float] = field(default_factory=list)  # sorted, once a median was asked for
 
     @property
     def std(self) -> float:

@@ -161,33 +161,17 @@ def is_simultaneous(first: Any, second: Any, span: Any) -> bool:
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule by which jobs leave the main queue.
+    """A rule by which jobs leave the main queue."""
 
-    Attributes
-    ----------
-    text : str
-        One sentence that says what the rule does.
-    decide : str
-        Its function in `dlsim.cpugpu.rules`; empty for a rule that follows a plan of all jobs,
-        made before the first decision (`dlsim.cpugpu.ideal`).
-    words : tuple of str
-        The words under which jobs leave the main queue, as the table of jobs shows them.
-    predicts : tuple of str
-        Those of the words under which a finish is predicted.
-    looks_at_head : bool
-        Whether jobs leave the main queue in its order.
-    works_while_busy : bool
-        Whether it also decides while every device is busy.
-    options : mapping of str to tuple of str
-        The words among the fields of a `Policy` that it reads, and what each may be.
-    """
-
-    text: str
+    text: str  # one sentence that says what it does
+    #: Its function in `dlsim.cpugpu.rules`; empty for a rule that follows a plan of all jobs, made
+    #: before the first decision (`dlsim.cpugpu.ideal`).
     decide: str
-    words: tuple[str, ...]
-    predicts: tuple[str, ...] = ()
-    looks_at_head: bool = False
-    works_while_busy: bool = False
+    words: tuple[str, ...]  # under which jobs leave the main queue, as the table of jobs shows
+    predicts: tuple[str, ...] = ()  # those of the words under which a finish is predicted
+    looks_at_head: bool = False  # whether jobs leave the main queue in its order
+    works_while_busy: bool = False  # whether it also decides while every device is busy
+    #: The words among the fields of a `Policy` that it reads, and what each may be.
     options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 

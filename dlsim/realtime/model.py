@@ -120,22 +120,9 @@ def mcdf_order_key(task: "TaskView", n: int, t: float, state: "StateView") -> fl
 
 @dataclass(frozen=True)
 class NodeRule(NamedRecord):
-    """A rule for the number of nodes of a task.
+    """A rule for the number of nodes of a task, by the word of a `Policy` and in a few words."""
 
-    Parameters
-    ----------
-    code : int
-        The code of the rule in `dlsim.realtime.core.nodes`.
-    name, text : str
-        The word of a `Policy`, and what it means, in a few words.
-
-    Raises
-    ------
-    InputError
-        For a rule without a name or text, or a code that the core does not know.
-    """
-
-    code: int
+    code: int  # in `dlsim.realtime.core.nodes`
 
     def __post_init__(self) -> None:
         """Refuse a blank word, and what the core does not handle."""
@@ -145,34 +132,13 @@ class NodeRule(NamedRecord):
 
 @dataclass(frozen=True)
 class Partition(NamedRecord):
-    """A way to split a load over nodes.
+    """A way to split a load over nodes, by the word of a `Policy` and in a few words."""
 
-    Parameters
-    ----------
-    code : int
-        The code of the split in `dlsim.realtime.core.splits`.
-    fewest : int
-        How the fewest nodes are found under it, a code of `dlsim.realtime.core.nodes`.
-    has_setups : bool
-        Whether it is defined on clusters with set-up times.
-    is_in_rounds : bool
-        Whether it sends to a node several times.
-    starts_together : bool
-        Whether all nodes of a task start at one instant.
-    name, text : str
-        The word of a `Policy`, and what it means, in a few words.
-
-    Raises
-    ------
-    InputError
-        For a partition without a name or text, or a code that the core does not know.
-    """
-
-    code: int
-    fewest: int = node_rules.FEWEST
-    has_setups: bool = True
-    is_in_rounds: bool = False
-    starts_together: bool = False
+    code: int  # in `dlsim.realtime.core.splits`
+    fewest: int = node_rules.FEWEST  # how the fewest nodes are found, in `core.nodes`
+    has_setups: bool = True  # whether it is defined on clusters with set-up times
+    is_in_rounds: bool = False  # whether it sends to a node several times
+    starts_together: bool = False  # whether all nodes of a task start at one instant
 
     def __post_init__(self) -> None:
         """Refuse a blank word, and what the core does not handle."""

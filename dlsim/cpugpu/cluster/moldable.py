@@ -191,9 +191,9 @@ class MoldablePolicy(NamedRecord):
             lambda: f"chooses type, number of nodes and start by {', '.join(changes) or 'default'}",
         )
 
-    def options(self, job: MoldableJob, pool: NodePool, real: bool = False) -> list[Configuration]:
-        """List the configurations that are considered for a job, by declared or `real` times."""
-        cpu, gpu = (job.cpu, job.gpu) if real else (job.cpu_estimate, job.gpu_estimate)
+    def options(self, job: MoldableJob, pool: NodePool) -> list[Configuration]:
+        """List the configurations that are considered for a job, by declared times."""
+        cpu, gpu = job.cpu_estimate, job.gpu_estimate
         kinds = {"preferred": (job.preferred,), "one": TYPES[:2], "any": TYPES}[self.types]
         counts = (job.nodes,) if self.counts == "requested" else pool.counts
         found = [
