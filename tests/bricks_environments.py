@@ -2,6 +2,7 @@
 
 import random
 
+import networkx as nx
 import numpy as np
 import pandas as pd
 from hypothesis import strategies as st
@@ -10,7 +11,9 @@ from dlsim.bricks import SWITCHES, Environment, Policy, Reading, topology
 from dlsim.bricks.model import ALGORITHMS
 
 #: Two regions (1, 2) below the root, two routers in each, and below every router a domain.
-TWO_REGIONS = topology.tree([-1, 0, 0, 1, 1, 2, 2, 3, 4, 5, 6], range(7, 11))
+TWO_REGIONS = topology.from_graph(
+    nx.Graph(enumerate([0, 0, 1, 1, 2, 2, 3, 4, 5, 6], start=1)), range(7, 11)
+)
 WHOLE = st.integers
 
 

@@ -120,7 +120,7 @@ BAD = {
     "traces.0, 0. must .* got .1, 2": parts(traces=[[[1, 2], [1]]]),
     "traces.0, 0, 0. must .* got 1j": parts(traces=1j * np.ones((2, 4, 3))),
     "load_traces must be a finite number of at least 0, got 'idle'": parts(load_traces="idle"),
-    "paths must be a Topology, got 5; see dlsim.bricks.topology.tree": parts(paths=5),
+    "paths must be a Topology, got 5; see dlsim.bricks.topology.from_graph": parts(paths=5),
     "horizon must be at least 2, the last request": parts(horizon=1.0),
 }
 

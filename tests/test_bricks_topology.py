@@ -19,6 +19,11 @@ def names(made, source, target):
     return made.links["name"].iloc[list(made.path(source, target))].tolist()
 
 
+def hops(made, pair):
+    """Start, end and kind of the links between two domains."""
+    return [tuple(made.links.loc[link, ["start", "end", "kind"]]) for link in made.path(*pair)]
+
+
 def test_two_level_tree_crosses_lan_wan_core_wan_lan():
     made = topology.two_level(3)
     assert names(made, 1, 1) == ["1 LAN up", "1 LAN down"]
@@ -32,11 +37,10 @@ def test_two_level_tree_crosses_lan_wan_core_wan_lan():
 def test_two_level_is_the_tree_that_its_name_says(domains):
     made = topology.two_level(domains)
     core = 2 * domains
-    parents = [v + 1 if v % 2 == 0 else core for v in range(core)] + [-1]
-    general = topology.tree(parents, range(0, core, 2))
-    pd.testing.assert_frame_equal(made.paths, general.paths)
-    columns = ["kind", "direction", "vertex"]
-    pd.testing.assert_frame_equal(made.links[columns], general.links[columns])
+    above = [v + 1 if v % 2 == 0 else core for v in range(core)]
+    general = topology.from_graph(nx.Graph(enumerate(above)), range(0, core, 2))
+    for pair in itertools.product(range(domains), repeat=2):
+        assert hops(made, pair) == hops(general, pair)
 
 
 def kinds(made, source, target):
@@ -55,11 +59,11 @@ def test_paths_are_the_shortest_ways_through_the_graph(data):
     hosts = data.draw(st.lists(st.integers(0, 6), min_size=1, max_size=7))
     parents = [-1, *above, *hosts]
     leaves = range(7, 7 + len(hosts))
-    made = topology.tree(parents, leaves)
+    made = topology.from_graph(nx.Graph(enumerate(parents[1:], start=1)), leaves)
     graph = nx.DiGraph()
-    for vertex, (up, down) in made.links.groupby("vertex").indices.items():
-        graph.add_edge(vertex, parents[vertex], link=int(up))
-        graph.add_edge(parents[vertex], vertex, link=int(down))
+    for link, (start, end) in enumerate(zip(made.links["start"], made.links["end"], strict=True)):
+        graph.add_edge(start, end, link=link)
+    assert len(graph.edges) == len(made.links) == 2 * (len(parents) - 1)
     for (a, source), (b, target) in itertools.product(enumerate(leaves), repeat=2):
         there = [source, parents[source], source]
         way = there if a == b else nx.shortest_path(graph, source, target)
@@ -70,8 +74,8 @@ def test_paths_are_the_shortest_ways_through_the_graph(data):
         assert hops[first[pair] : first[pair + 1]].tolist() == wanted
 
 
-def test_environment_takes_the_paths_of_a_tree():
-    made = topology.tree([-1, 0, 0, 1, 2], [3, 4])
+def test_environment_takes_the_paths_of_a_graph():
+    made = topology.from_graph(nx.Graph([(1, 0), (2, 0), (3, 1), (4, 2)]), [3, 4])
     parts = {
         "servers": pd.DataFrame({"domain": [0], "performance": [100.0]}),
         "clients": pd.DataFrame({"domain": [1]}),
@@ -89,31 +93,21 @@ def test_environment_takes_the_paths_of_a_tree():
     traces = np.full((len(made.links), 2), 10.0)
     env = Environment(**parts, traces=traces, step=1.0, paths=made)
     assert env.topology.path(1, 0) == made.path(1, 0)
-    with pytest.raises(InputError, match=r"paths must be a Topology, got [\s\S]*see .*tree"):
+    with pytest.raises(InputError, match=r"paths must be a Topology, got [\s\S]*see .*from_graph"):
         Environment(**parts, traces=traces, step=1.0, paths=made.paths)
 
 
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: topology.tree([1, 0], [0]), "one root"),
-        (lambda: topology.tree([1, 0, -1], [2]), "leaf 2"),
-        (lambda: topology.tree([1, 2, 1, -1], [0]), "cycle"),
-        (lambda: topology.tree([1, -1], [1]), "leaf 1"),
-        (lambda: topology.tree([1, -1], [0, 0]), "leaf 0"),
-        (lambda: topology.tree([1, 2, -1], [1]), "leaf 1"),
-        (lambda: topology.tree([5, -1], [0]), "parents"),
-        (lambda: topology.tree([0.5, -1], [0]), "parents"),
-        (lambda: topology.tree([1, -1], [7]), "leaves"),
         (lambda: topology.two_level(0), "domains"),
         (lambda: topology.two_level(10**6), "hops"),
         (lambda: topology.alternate_nodes([2, -1]), "counts"),
         (lambda: topology.alternate_nodes(5), "counts must be a list of whole numbers, got 5"),
-        (lambda: topology.tree(5, [0]), "parents must be a list of whole numbers, got 5"),
         (lambda: topology.draw_means([50.0]), "topology must be a Topology, got"),
     ],
 )
-def test_what_is_no_tree_is_refused(call, said):
+def test_what_makes_no_topology_is_refused(call, said):
     with pytest.raises(InputError, match=said):
         call()
 
@@ -193,11 +187,7 @@ def test_the_graph_of_a_tree_makes_the_same_paths_again(made):
     leaves = [made.links["start"][made.path(d, d)[0]] for d in range(made.domains)]
     again = topology.from_graph(graph.to_undirected(), leaves)
     for pair in itertools.product(range(made.domains), repeat=2):
-        steps = [
-            [tuple(one.links.loc[link, ["start", "end"]]) for link in one.path(*pair)]
-            for one in (made, again)
-        ]
-        assert steps[0] == steps[1]
+        assert hops(made, pair) == hops(again, pair)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import traceback
 from dataclasses import fields, replace
 from pathlib import Path
 
+import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
@@ -181,9 +182,10 @@ def draw_environment(source, data=False, loads=False):
     domains = whole(1, 3)
     general = source.random() < 0.3
     routers = whole(1, 3)
-    parents = [-1, *(whole(0, router - 1) for router in range(1, routers))]
+    parents = [whole(0, router - 1) for router in range(1, routers)]
     parents += [whole(0, routers - 1) for _ in range(domains)]
-    made = topology.tree(parents, range(routers, routers + domains)) if general else None
+    tree = nx.Graph(enumerate(parents, start=1))
+    made = topology.from_graph(tree, range(routers, routers + domains)) if general else None
     step, steps = pick([0.1, 1.0, 2.5, 10.0]), whole(1, 40)
     levels = pick([[50], [10, 20, 50], [5, 50, 51.3], [0, 10, 100]])
     shape = (len(made.links), steps) if general else (domains, 4, steps)

@@ -219,7 +219,9 @@ class Environment:
 
     def _check_links(self) -> None:
         if self.paths is not None:
-            validate.instance("paths", self.paths, Topology, "; see dlsim.bricks.topology.tree")
+            validate.instance(
+                "paths", self.paths, Topology, "; see dlsim.bricks.topology.from_graph"
+            )
         if (self.traces.ndim == 2) != (self.paths is not None):
             raise InputError(
                 "traces of shape (links, steps) need paths, and those of shape "

@@ -1,9 +1,8 @@
 """Networks of LAN and WAN links, and the path of links that a transfer takes.
 
-The nodes of a domain are below one leaf of a tree. Every vertex but the root has two links to its
-parent, one up and one down, each with a trace of its own. A transfer goes up to the first vertex
-above both ends, over at least one link, and then down: within a domain it takes LAN up, LAN down;
-between domains in the tree of `two_level` it takes LAN up, WAN up, WAN down, LAN down.
+The nodes of a domain are below one vertex with a single edge, their LAN. Every edge stands for two
+links, one in each direction, each with a trace of its own. A transfer within a domain takes LAN up,
+LAN down; between domains in the tree of `two_level` it takes LAN up, WAN up, WAN down, LAN down.
 
 Source: paper B, section 2 and Figure 2 (which is lost); Table 1.
 """
@@ -48,9 +47,9 @@ class Topology:
     Attributes
     ----------
     links : DataFrame
-        One row per link, in the order of the traces: ``name``; if it is made here
-        also ``kind`` (lan or wan), ``start`` and ``end`` (vertices); and for a tree ``direction``
-        (up or down) and ``vertex`` (its lower end).
+        One row per link, in the order of the traces: ``name``; if it is made here also ``kind``
+        (lan or wan), ``start`` and ``end`` (vertices); and by `two_level` also ``direction`` (up or
+        down) and ``vertex`` (its lower end).
     domains : int
         Number of domains.
     first, hops : ndarray of int
@@ -123,90 +122,6 @@ def _whole_numbers(name: str, values: Any, low: int, high: float) -> list[int]:
     return numbers
 
 
-def _check_tree(parents: Any, leaves: Any) -> tuple[list[int], list[int]]:
-    """Return the vertices above and the leaves of a tree as whole numbers, or refuse them."""
-    parents = _whole_numbers("parents", parents, -1, np.size(parents))
-    leaves = _whole_numbers("leaves", leaves, 0, len(parents))
-    if parents.count(-1) != 1:
-        raise InputError(f"parents must name one root by -1, got {parents.count(-1)}")
-    inner = set(parents)
-    for leaf in leaves:
-        if leaf in inner or parents[leaf] < 0 or leaves.count(leaf) > 1:
-            raise InputError(f"leaf {leaf} must be a vertex below the root, without children, once")
-    for vertex in range(len(parents)):
-        _climb(parents, vertex)
-    return parents, leaves
-
-
-def _climb(parents: Sequence[int], leaf: int) -> list[int]:
-    """Return the vertices from a leaf to just below the root."""
-    climbed = []
-    while parents[leaf] >= 0:
-        climbed.append(leaf)
-        leaf = parents[leaf]
-        if len(climbed) > len(parents):
-            raise InputError("parents must not form a cycle; every vertex must lead to the root")
-    return climbed
-
-
-def _join_climbs(up: list[int], down: list[int], row: dict[int, int]) -> list[int]:
-    """Return the links up one climb and down another, below the first vertex of both."""
-    shared = 0
-    while shared < min(len(up), len(down)) - 1 and up[-1 - shared] == down[-1 - shared]:
-        shared += 1
-    up, down = up[: len(up) - shared], down[: len(down) - shared]
-    return [2 * row[v] for v in up] + [2 * row[v] + 1 for v in reversed(down)]
-
-
-def _add_ends(links: pd.DataFrame, parents: IntArray) -> pd.DataFrame:
-    """Add the start and the end of the links of a tree, from the vertex above each."""
-    is_up = links["direction"] == "up"
-    start = np.where(is_up, links["vertex"], parents)
-    return links.assign(start=start, end=np.where(is_up, parents, links["vertex"]))
-
-
-def tree(parents: Sequence[int], leaves: Sequence[int]) -> Topology:
-    """Make a topology of any tree: the links up and down of each vertex but the root, in order.
-
-    Parameters
-    ----------
-    parents : sequence of int
-        The vertex above each vertex; -1 for the root.
-    leaves : sequence of int
-        The vertex below which the nodes of each domain hang: different leaves. The
-        links of a leaf are LAN, the others WAN.
-
-    Raises
-    ------
-    InputError
-        For a cycle, several roots, an unknown vertex, or a leaf that has children, is the root
-        or is listed twice.
-
-    Examples
-    --------
-    Two domains below one regional vertex 2, a third directly below the root 4:
-
-    >>> t = tree([2, 2, 4, 4, -1], leaves=[0, 1, 3])
-    >>> list(t.links["name"][list(t.path(0, 1))]), len(t.path(0, 2))
-    (['up 0', 'down 1'], 3)
-    """
-    parents, leaves = _check_tree(parents, leaves)
-    below = [vertex for vertex, parent in enumerate(parents) if parent >= 0]
-    climbs = [_climb(parents, leaf) for leaf in leaves]
-    row = {vertex: number for number, vertex in enumerate(below)}
-    leaf_set = set(leaves)
-    kinds = [(v, "lan" if v in leaf_set else "wan") for v in below]
-    rows = [(f"{way} {v}", kind, way, v) for v, kind in kinds for way in ("up", "down")]
-    links = pd.DataFrame(rows, columns=["name", "kind", "direction", "vertex"])
-    links = _add_ends(links, np.array(parents)[links["vertex"]])
-    first, hops = [0], list[int]()
-    for path in (_join_climbs(a, b, row) for a in climbs for b in climbs):
-        hops.extend(path)
-        first.append(len(hops))
-        _check_hops(len(leaves), len(hops))
-    return Topology(links, len(leaves), np.array(first, np.int64), np.array(hops, np.int64))
-
-
 def two_level(domains: int) -> Topology:
     """Make the default tree: every domain's LAN on a WAN link to one core.
 
@@ -231,8 +146,10 @@ def two_level(domains: int) -> Topology:
         "vertex": np.repeat(np.arange(2 * domains), 2),
     }
     links = pd.DataFrame(columns)
-    is_lan = links["kind"] == "lan"
-    links = _add_ends(links, np.where(is_lan, links["vertex"] + 1, 2 * domains))
+    parents = np.where(links["kind"] == "lan", links["vertex"] + 1, 2 * domains)
+    is_up = links["direction"] == "up"
+    start = np.where(is_up, links["vertex"], parents)
+    links = links.assign(start=start, end=np.where(is_up, parents, links["vertex"]))
     d, e = np.indices((domains, domains))
     way = np.stack([4 * d, 4 * d + 2, 4 * e + 3, 4 * e + 1], axis=-1)
     crossed = np.ones(way.shape, dtype=bool)

@@ -105,10 +105,6 @@ class View(NamedTuple):
     memory: dict[str, Any]
 
 
-#: A user's policy: returns the row of a server, or `REFUSE`.
-Algorithm = Callable[[View], int]
-
-
 def best_server(view: View, estimates: Floats, target: float) -> int:
     """Choose a server from given estimates, by step 4 of section 3.1.
 

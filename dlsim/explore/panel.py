@@ -21,8 +21,6 @@ from dlsim.study.figures import PICTURE_FORMATS
 from dlsim.study.report import Results
 from dlsim.validate import mapping, one_of
 
-#: Most controls in view; a panel keeps the others behind "more settings".
-MOST_CONTROLS = 6
 #: Letters of a saved file's name before it is shortened.
 LONGEST_NAME = 80
 
@@ -38,7 +36,7 @@ class Panel:
     draw : callable
         Takes every parameter by name and returns the figure and a sentence about it.
     controls, settings : tuple of Control
-        The controls in view (at most `MOST_CONTROLS`), and those behind "more settings".
+        The controls in view (at most six), and those behind "more settings".
     switches : mapping of str to sequence
         Switches of the paper's readings, the default option first; behind "readings".
     labels : mapping of str to str
