@@ -1,7 +1,7 @@
 """Slow, plain twin of paper S's heuristics: section 5, step by step, in Fractions.
 
 It shares no code with dlsim. `greedy` follows the seven steps of section 5.1 and keeps the
-paper's names; `round_off`, `reclaim` and `randomised` receive the relaxed solutions, which a
+paper's names; `round_off` and `randomised` receive the relaxed solutions, which a
 solver found, and repeat every rounding on them.
 """
 
@@ -213,11 +213,6 @@ def round_off(p, alpha):
             if m != k and relaxed[k][m] > beta[k][m]:
                 kept[a][m] = alpha[a][m] * beta[k][m] / relaxed[k][m]
     return kept, beta
-
-
-def reclaim(p, alpha, lprg_start="lpr", **switches):
-    """LPRG, section 5.2.2: G on what LPR leaves."""
-    return greedy(p, start=round_off(p, alpha), counted=lprg_start == "lpr", **switches)
 
 
 def randomised(p, solve, rng, batch=1):
