@@ -2,6 +2,7 @@
 
 import sys
 from contextlib import nullcontext
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -247,8 +248,7 @@ def deadline(view):
 @given(environments(), policies(), readings())
 def test_greedy_and_deadline_as_plain_functions(env, policy, reading):
     own = {"greedy": greedy, "deadline": deadline}[policy.algorithm]
-    options = {name: getattr(policy, name) for name in policy.__dataclass_fields__}
-    theirs = simulate(env, Policy(**(options | {"algorithm": own})), reading)
+    theirs = simulate(env, replace(policy, algorithm=own), reading)
     ours = simulate(env, policy, reading)
     pd.testing.assert_frame_equal(ours.requests, theirs.requests, check_exact=True)
     pd.testing.assert_frame_equal(ours.attempts, theirs.attempts, check_exact=True)
@@ -407,11 +407,11 @@ def test_the_chosen_estimate_does_not_fall_as_opt_grows(env, opts):
 @given(environments(), policies())
 def test_what_is_not_used_does_not_matter(env, policy):
     """Opt without Deadline, pload without a correction, exclusion without a fallback."""
-    fields = {name: getattr(policy, name) for name in policy.__dataclass_fields__}
-    fields |= {"algorithm": "greedy", "load_correction": False, "correct_links": False}
-    fields |= {"max_fallbacks": 0}
+    unused = replace(
+        policy, algorithm="greedy", load_correction=False, correct_links=False, max_fallbacks=0
+    )
     plain = simulate(env, "Greedy")
-    assert simulate(env, Policy(**fields)).requests.equals(plain.requests)
+    assert simulate(env, unused).requests.equals(plain.requests)
 
 
 # ---------------------------------------------------------------- the workload
