@@ -173,7 +173,9 @@ ABSURD = [
 def answer_of(read, path):
     """Return what a reader returns, or else what it says when it refuses the file."""
     try:
-        return read(path), ""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # a count is rounded down
+            return read(path), ""
     except DlsimError as error:
         return None, str(error)
 

@@ -288,7 +288,7 @@ USERS = {function.__name__: function for function in (simple, late, measured, pl
         ("bricks/core/loop.py", "late measured whole"),
         ("realtime/core/formulas.py", "simple measured whole"),
         ("realtime/check.py", "simple measured whole"),
-        ("swf.py", "simple measured whole"),
+        ("joblog/swf.py", "simple measured whole"),
         ("rounding.py", "simple late measured whole"),
         ("kernel_files.py", "simple late measured whole"),
         ("__init__.py", "simple late measured plain whole"),
