@@ -118,7 +118,7 @@ pwd.getpwuid = pwd.getpwnam = unknown
     ("program", "words", "environment", "code", "said"),
     [
         (SIMULATE, (), {}, 2, "you have no home folder"),
-        (SIMULATE, (), {"DLSIM_CACHE": "/dev/null"}, 2, "/dev/null/kernels-"),
+        (SIMULATE, (), {"DLSIM_CACHE": "/dev/null"}, 2, "cache folder /dev/null cannot be used"),
         (MAIN, ("claims", "mcdf"), {}, 0, ""),
         (MAIN, ("list",), {"DLSIM_CACHE": "/dev/null"}, 0, ""),
     ],

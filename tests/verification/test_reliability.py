@@ -53,7 +53,7 @@ from tests.cpugpu_queues import ONLINE, queue, runnable
 from tests.scale import LONG, scale_count
 from tests.steady_platforms import draw_platform
 from tests.strategies import IN_LINE, ROWS, ROWS_I, any_reading, differences, seeded, seeded_for
-from tests.test_bricks_twin import OF_ENVIRONMENT, OF_READING, OF_SCHEDULER, draw, draw_environment
+from tests.test_bricks_twin import OF_ENVIRONMENT, OF_POLICY, OF_READING, draw, draw_environment
 from tests.test_bricks_twin import agree as agree_grid
 from tests.test_cpugpu_engine import agree, both
 from tests.test_steady_heuristics import READINGS, same_steps
@@ -114,9 +114,9 @@ def wide_area(rng):
 
 def grid(rng):
     """One Grid; ties: requests of the same instant, exactly."""
-    scheduler, reading = draw(OF_SCHEDULER, rng), draw(OF_READING, rng)
+    policy, reading = draw(OF_POLICY, rng), draw(OF_READING, rng)
     env = draw_environment(rng, **draw(OF_ENVIRONMENT, rng, often=0.7))
-    agree_grid(env, scheduler, reading)
+    agree_grid(env, policy, reading)
     return len(env.requests), coinciding(env.requests["arrival"].tolist())
 
 
