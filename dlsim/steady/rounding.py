@@ -53,6 +53,8 @@ class RandomisedRounding:
 
     The first solution is that of `relaxed_program`, at every size of platform. Every further
     program is solved from the basis of the last one, and has few columns (`ReducedProgram.narrow`).
+    With `least_connections` a further solution may be another optimum with as few connections: the
+    fewest connections do not make it unique.
     `order` holds route, relaxed connections and whole connections, as they were fixed; the values
     fixed since the last solution leave it an optimum if `is_optimal`.
     """
