@@ -417,7 +417,7 @@ def print_claims(args: argparse.Namespace) -> int:
     for claim in wanted:
         if claim.id not in set(card["id"]):
             print(f"  {claim.id} ({claim.where}) is not in these results")
-    where = args.results if args.results is not None else "the reference results at paper scale"
+    where = args.results if args.results is not None else "the reference results at full scale"
     print(f"\n{headline(card['verdict'])} - from {where}, default reading unless stated there")
     return 0
 
@@ -609,11 +609,11 @@ def _describe_run(command: Callable[..., Callable[..., argparse.Action]]) -> Non
 def _describe_reproduce(command: Callable[..., Callable[..., argparse.Action]]) -> None:
     """Add the command ``dlsim reproduce`` and its arguments."""
     text = "run the notebooks of the papers and write the results page"
-    examples = ["", "mcdf --scale paper --out results/mcdf-paper"]
+    examples = ["", "mcdf --scale full --out results/mcdf-full"]
     add = command("reproduce", reproduce_papers, text, examples, EXIT_CODES + "\n")
     add("names", nargs="*", help="papers, notebooks or figures (default: all)")
-    text = "quick: every figure in minutes; paper: the papers' own sizes"
-    add("--scale", choices=("quick", "paper"), default="quick", help=text)
+    text = "quick: every figure in minutes; full: larger samples (data/scales.toml says which)"
+    add("--scale", choices=("quick", "full"), default="quick", help=text)
     text = f"folder of results (default {LATEST_RESULTS})"
     add("--out", default=LATEST_RESULTS, metavar="DIR", help=text)
     add("--seed", type=int, default=0, help="root of all randomness (default 0)")
@@ -634,7 +634,7 @@ def _describe_reproduce(command: Callable[..., Callable[..., argparse.Action]]) 
 def _add_limits(add: Callable[..., argparse.Action]) -> None:
     """Add the options of the commands that run notebooks."""
     add("--jobs", type=int, default=0, help="processes at the same time (default 0: all cores)")
-    text = "seconds that a cell may run (default 1800; 21600 at the papers' sizes; 0: no limit)"
+    text = "seconds that a cell may run (default 1800; 21600 at full scale; 0: no limit)"
     add("--cell-seconds", type=float, metavar="S", help=text)
 
 

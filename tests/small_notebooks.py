@@ -2,7 +2,7 @@
 
 import nbformat
 
-PARAMETERS = """scale: str = "quick"  # quick or paper
+PARAMETERS = """scale: str = "quick"  # quick or full
 seed: int = 0
 runs: int = 0  # 0 = what the scale says
 jobs: int = 0

@@ -376,19 +376,19 @@ def test_sentences_that_readers_see_stand_alone():
 
 
 @pytest.mark.parametrize(
-    ("quick", "paper", "expected"),
+    ("quick", "full", "expected"),
     [
         ("holds", "holds", "agrees"), ("undecided", "undecided", "agrees"),
         ("undecided", "holds", "undecided at this size"),
         ("cannot be checked", "holds", "not checked at this size"),
-        ("contrary", "undecided", "more than at paper scale"),
+        ("contrary", "undecided", "more than at full scale"),
         ("contrary", "in part", "CONTRADICTS"), ("in part", "contrary", "CONTRADICTS"),
         ("holds", "mixed", "CONTRADICTS"), ("mixed", "contrary", "agrees in part"),
         ("in part", "mixed", "agrees in part"), ("holds", "", ""),
     ],
 )  # fmt: skip
-def test_a_verdict_is_compared_with_that_at_paper_scale(quick, paper, expected):
-    assert agreement(quick, paper) == expected
+def test_a_verdict_is_compared_with_that_at_full_scale(quick, full, expected):
+    assert agreement(quick, full) == expected
 
 
 def test_verdicts_are_six_words_with_six_symbols():

@@ -74,7 +74,7 @@ def test_start_says_the_sizes_of_the_scale_and_sets_what_sweeps_take(out):
     ("given", "message"),
     [
         ({"paper": "mdcf"}, "the paper must be one of .*did you mean mcdf"),
-        ({"scale": "huge"}, "scale must be one of quick, paper; got 'huge'"),
+        ({"scale": "huge"}, "scale must be one of quick, full; got 'huge'"),
         ({"runs": -1}, "runs must be a whole number .*-1"),
         ({"jobs": 1.5}, "jobs must be a whole number .*1.5"),
         ({"seed": -1}, "seed must be a whole number .*-1"),
@@ -255,7 +255,7 @@ def test_readings_differ_in_one_switch():
 
 def test_the_map_of_all_readings_runs_each_once(out, monkeypatch):
     monkeypatch.setattr(mcdf, "SWITCHES", FEW_SWITCHES)
-    start("mcdf", out=str(out), scale="paper")
+    start("mcdf", out=str(out), scale="full")
     asked = []
 
     def run(reading):
@@ -278,7 +278,7 @@ def test_the_map_of_all_readings_runs_each_once(out, monkeypatch):
 
 def test_the_notebooks_own_reading_comes_first(tmp_path, monkeypatch):
     monkeypatch.setattr(mcdf, "SWITCHES", FEW_SWITCHES)
-    start("mcdf", out=str(tmp_path / "r"), scale="paper", reading={"late": "drop"})
+    start("mcdf", out=str(tmp_path / "r"), scale="full", reading={"late": "drop"})
     table = map_of_readings(lambda reading: {"main": all_policies(0.5)})
     assert list(table)[:2] == ["late=drop", "default"]
     assert list(table).count("late=drop") == 1

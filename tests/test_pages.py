@@ -280,7 +280,7 @@ def test_beside_a_quick_verdict_stands_that_of_the_papers_size(tmp_path):
     said = {"stronger than claimed": 2, "contradicted": len(card) - 2}  # mcdf-5a and mcdf-5b
     for word, count in said.items():
         assert f'title="{count} {word}"' in page.whole
-        assert page.text.count(f"at the paper's own size: {word}") == count
+        assert page.text.count(f"at full scale: {word}") == count
 
 
 def test_the_line_of_the_terminal(folder, monkeypatch):

@@ -357,7 +357,7 @@ def test_the_notebook_of_a_paper_begins_with_what_was_found():
     notebooks = {row.paper: row.notebook for row in reversed(figures)}
     for name in paper_letters().values():
         text = nbformat.read(ROOT / "notebooks" / f"{notebooks[name]}.ipynb", 4).cells[0].source
-        found = text.partition("**What we found, at the paper's own size:** ")[2]
+        found = text.partition("**What we found, at full scale:** ")[2]
         assert papers[name]["found"] in found.partition("## The model")[0], name
 
 

@@ -570,7 +570,7 @@ def judge_claim(claim: Claim, points: pd.DataFrame | None = None) -> Verdict:
 
 
 def agreement(word: str, reference: str) -> str:
-    """Compare a verdict with that at the paper's own scale.
+    """Compare a verdict with that at full scale.
 
     Two verdicts contradict each other if one has evidence for a claim and the other only evidence
     against it, or if one finds every point for it and the other some points against it.
@@ -581,7 +581,7 @@ def agreement(word: str, reference: str) -> str:
     if word in open_words:
         return f"{word.removeprefix('cannot be ')} at this size".replace("checked", "not checked")
     if reference in open_words:
-        return "more than at paper scale"
+        return "more than at full scale"
     two = {word, reference}
     against = "contrary" in two and two & {"holds", "in part"}
     return "CONTRADICTS" if against or two == {"holds", "mixed"} else "agrees in part"
@@ -615,7 +615,7 @@ def scorecard(verdicts: Iterable[Verdict], beside: pd.DataFrame | None = None) -
 
 
 def reference_of(paper: str) -> Path:
-    """Return the path of the scorecard of a paper at the paper's own scale."""
+    """Return the path of the scorecard of a paper at full scale."""
     return files.shared_folder("data") / "reference" / paper / f"{paper}-claims.csv"
 
 

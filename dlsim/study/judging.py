@@ -156,7 +156,7 @@ def show_scorecard(*columns: str) -> Any:
     """Write and show the verdicts on all claims of the paper, in the order of data/claims.toml.
 
     The points by which they were judged are written, too: data/<paper>-points.csv.
-    At quick scale, under the default reading, the verdict at the paper's own size stands beside.
+    At quick scale, under the default reading, the verdict at full scale stands beside.
     Claims that were not judged are shown as such.
 
     Parameters
@@ -172,7 +172,7 @@ def show_scorecard(*columns: str) -> Any:
         for claim in claims.load_claims(here.paper)
     ]
     place = claims.reference_of(here.paper)
-    apart = here.scale == "paper" or here.reading or not place.exists()
+    apart = here.scale == "full" or here.reading or not place.exists()
     card = claims.scorecard(verdicts, None if apart else claims.read_scorecard(place))
     here.folder_of_results.verdicts(here.paper, card)
     here.folder_of_results.table(f"{here.paper}-points", collect_claim_points())

@@ -39,7 +39,7 @@ from dlsim.study.parameters import check_parameters, parameters_of
 from dlsim.validate import number, one_of
 
 #: Seconds that a cell may run, by scale.
-CELL_SECONDS = {"quick": 1800.0, "paper": 6 * 3600.0}
+CELL_SECONDS = {"quick": 1800.0, "full": 6 * 3600.0}
 #: Seconds between two looks at a running notebook, and between two reports of what it computes.
 POLL_SECONDS, REPORT_SECONDS = 0.1, 30.0
 #: The folder of executed notebooks in a folder of results, and that of running ones.

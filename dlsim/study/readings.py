@@ -102,7 +102,7 @@ def _run_all(run: Callable[[dict[str, Any]], Mapping[str, Any]]) -> pd.DataFrame
 
 
 def _add_shipped_map() -> pd.DataFrame:
-    """Return this run's verdicts, then those of all readings at the paper's own scale."""
+    """Return this run's verdicts, then those of all readings at full scale."""
     here = session.current()
     own = pd.DataFrame(_list_session_verdicts(f"this run: {name_reading(here.reading)}"))
     place = reference_of(here.paper).parent / f"{here.paper}-readings-intervals.csv"
@@ -142,7 +142,7 @@ def map_of_readings(run: Callable[[dict[str, Any]], Mapping[str, Any]]) -> pd.Da
     """Draw and keep the verdicts on every claim under every reading, one switch changed at a time.
 
     At quick scale nothing is run: this run's verdicts stand beside the map that is shipped with
-    dlsim, which was run at the paper's own size.
+    dlsim, which was run at full scale.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def map_of_readings(run: Callable[[dict[str, Any]], Mapping[str, Any]]) -> pd.Da
     from dlsim.study import plot
 
     here = session.current()
-    is_full = here.scale == "paper"
+    is_full = here.scale == "full"
     numbers = _run_all(run) if is_full else _add_shipped_map()
     shown = by_reading(numbers, "shown")
     numbers = numbers.drop(columns="shown")
@@ -171,7 +171,7 @@ def map_of_readings(run: Callable[[dict[str, Any]], Mapping[str, Any]]) -> pd.Da
     title = f"Verdict of each claim ({claims}) under each reading ({readings})"
     if not is_full:
         first = readings.removesuffix("s")
-        title += f"\nFirst {first}: this run; the others: stored results at the paper's size"
+        title += f"\nFirst {first}: this run; the others: stored results at full scale"
     ax.set_title(title, pad=12)
     session.save(f"{here.paper}-readings", by_reading(numbers).reset_index(), ax)
     return shown

@@ -35,7 +35,7 @@ from dlsim.study.plain_text import WITHOUT_FORMULAS, shown_table
 from dlsim.study.plot import axes_of
 from dlsim.study.verdict_text import with_sentences
 
-REFERENCE = "reference, at the papers' scale"
+REFERENCE = "reference, at full scale"
 
 
 def _origin(folder: Path, paper: str) -> str:

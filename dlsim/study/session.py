@@ -119,7 +119,7 @@ def start(
         Key of the paper in data/figures.toml, such as "mcdf".
     out : str
         Folder of the results; empty: results/<paper> of the project or of the current folder.
-    scale : {"quick", "paper"}
+    scale : {"quick", "full"}
         How much is computed: a row of data/scales.toml.
     seed : int
         Root of all randomness of every sweep.

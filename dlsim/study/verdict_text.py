@@ -181,7 +181,7 @@ def with_sentences(card: pd.DataFrame) -> pd.DataFrame:
 
 
 def _shown_references(card: pd.DataFrame) -> list[str]:
-    """Return the words that readers see for the verdicts at the papers' own size."""
+    """Return the words that readers see for the verdicts at full scale."""
     shipped = [reference_of(paper) for paper in card["paper"].unique()]
     stronger = set()
     for reference in map(read_scorecard, filter(Path.exists, shipped)):

@@ -50,7 +50,7 @@ def run(name, folder, **more):
     out = folder / "results"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DLSIM_CACHE", str(folder / "cache"))
-        patch.setattr(session, "read_scales", lambda paper: {"quick": SIZES, "paper": SIZES})
+        patch.setattr(session, "read_scales", lambda paper: {"quick": SIZES, "full": SIZES})
         patch.setattr(builtins, "display", lambda thing: None, raising=False)
         values = GIVEN | more | {"out": str(out)}
         names, shown = in_one_space(FOLDER / f"{name}.ipynb", folder, values)

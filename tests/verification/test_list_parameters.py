@@ -94,7 +94,7 @@ def run(name, folder, monkeypatch, **given):
     """Run a notebook at tiny sizes; return its names, and all that its cells printed."""
     sizes = {paper: {"runs": 2, **size} for paper, size in SIZES.items()}
     monkeypatch.setattr(
-        session, "read_scales", lambda paper: {"quick": sizes[paper], "paper": sizes[paper]}
+        session, "read_scales", lambda paper: {"quick": sizes[paper], "full": sizes[paper]}
     )
     monkeypatch.setattr(builtins, "display", lambda *things: None, raising=False)
     given = {"jobs": 1, "out": str(folder / "results"), **SMALL[name], **given}

@@ -32,7 +32,7 @@ def run(name, folder, **given):
     out = folder / "results"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DLSIM_CACHE", str(folder / "cache"))
-        patch.setattr(session, "read_scales", lambda paper: {"quick": SIZES, "paper": SIZES})
+        patch.setattr(session, "read_scales", lambda paper: {"quick": SIZES, "full": SIZES})
         patch.setattr(builtins, "display", lambda thing: None, raising=False)
         names, shown = in_one_space(
             FOLDER / f"{name}.ipynb", folder, GIVEN | given | {"out": str(out)}
@@ -126,7 +126,7 @@ def test_every_claim_is_judged_but_the_one_of_long_runs(seen):
     assert card.loc["mcdf-19", "verdict"] == "holds"
     assert card.loc["mcdf-13", "verdict"] == "holds"  # sizes below 507 have N* < 10
     assert card.loc["mcdf-18", "verdict"] == "cannot be checked"
-    assert "--scale paper" in card.loc["mcdf-18", "reason"]
+    assert "--scale full" in card.loc["mcdf-18", "reason"]
     assert {claim.id for claim in load_claims("mcdf")} == {
         name for name in MEASURES if name.startswith("mcdf-")
     }
@@ -199,7 +199,7 @@ def test_at_paper_scale_every_reading_and_half_the_length_are_run(tmp_path, monk
     few = {name: mcdf.SWITCHES[name] for name in ("link", "size")}
     monkeypatch.setattr(mcdf, "SWITCHES", few)
     axes = {"setups": [0, 5, 10], "ratios": [0.5, 3], "runs": 2}
-    _, _, out = run("20-mcdf", tmp_path, scale="paper", **axes)
+    _, _, out = run("20-mcdf", tmp_path, scale="full", **axes)
     table = pd.read_csv(out / "data" / "mcdf-readings.csv", index_col="claim")
     assert list(table) == ["default", "link=shared", "size=abs", "size=clip"]
     card = pd.read_csv(out / "data" / "mcdf-claims.csv", index_col="id")

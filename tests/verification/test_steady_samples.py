@@ -31,7 +31,7 @@ def test_strata_are_those_of_the_tables():
     assert table_steps(2, "K") == tuple(range(5, 76, 10))
     assert table_steps(2, "connectivity") == pytest.approx(np.arange(1, 9) / 10)
     assert table_steps(2, "heterogeneity") == (0.4, 0.6, 0.8)
-    scale = read_scales("steady-state")["paper"]
+    scale = read_scales("steady-state")["full"]
     assert tuple(scale["tiers_clusters"]) == table_steps(1, "K")
     assert tuple(scale["random_clusters"]) == table_steps(2, "K")
     assert tuple(scale["connectivities"]) == table_steps(2, "connectivity")

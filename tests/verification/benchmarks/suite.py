@@ -48,10 +48,10 @@ def quick(seed=0, tasks=10_000):
             yield {"run": name, **reproduce(folder, f"--seed={seed}", *words)}
 
 
-def paper(seed=0, tasks=10_000):
-    """The papers' own sizes from nothing."""
+def full(seed=0, tasks=10_000):
+    """Full scale from nothing."""
     with tempfile.TemporaryDirectory() as folder:
-        yield {"run": "paper", **reproduce(folder, f"--seed={seed}", "--scale=paper")}
+        yield {"run": "full", **reproduce(folder, f"--seed={seed}", "--scale=full")}
 
 
 def first(seed=0, tasks=10_000):
@@ -72,5 +72,5 @@ def first(seed=0, tasks=10_000):
 PARTS = {
     "first": Part("first calls from an empty cache: what the compiler takes", first),
     "reproduce": Part("dlsim reproduce, cold and cached", quick, True),
-    "paper": Part("dlsim reproduce --scale paper, cold", paper, True),
+    "full": Part("dlsim reproduce --scale full, cold", full, True),
 }
