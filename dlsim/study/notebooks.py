@@ -367,7 +367,7 @@ def run_all(
 def _cell_limit(scale: str, cell_seconds: float | None) -> float:
     """Return the seconds that a cell may run: those that are asked for, or those of the scale."""
     if cell_seconds is None:
-        return CELL_SECONDS.get(scale, CELL_SECONDS["paper"])
+        return CELL_SECONDS.get(scale, CELL_SECONDS["full"])
     return number("cell_seconds", cell_seconds, 0, rule="seconds, at least 0 (0: no limit)")
 
 
