@@ -172,6 +172,8 @@ def run_one_notebook(args: argparse.Namespace) -> int:
         jobs=args.jobs,
         force=True,
         cell_seconds=args.cell_seconds,
+        figures=args.figures,
+        latex=args.latex,
         folder=here,
     )
     if result.status == "interrupted":
@@ -229,6 +231,7 @@ def reproduce_papers(args: argparse.Namespace) -> int:
         force=args.force,
         cell_seconds=args.cell_seconds,
         figures=args.figures,
+        latex=args.latex,
         dask=dask,
         on_end=pages.write,
     )
@@ -620,8 +623,6 @@ def _describe_reproduce(command: Callable[..., Callable[..., argparse.Action]]) 
     add("--runs", type=int, default=0, help="runs per point (default 0: as many as the scale says)")
     text = "change how a paper is understood, for instance link=shared; may be repeated"
     add("--reading", action="append", default=[], metavar="NAME=VALUE", help=text)
-    text = "also write every picture in this format (the page shows PNG)"
-    add("--figures", choices=("png", "svg", "pdf"), default="png", help=text)
     text = "run the sweeps on this Dask cluster (extra cluster): the address of its scheduler, "
     text += "such as tcp://127.0.0.1:8786, or its scheduler file FILE.json"
     add("--dask", default="", metavar="ADDRESS", help=text)
@@ -633,6 +634,10 @@ def _describe_reproduce(command: Callable[..., Callable[..., argparse.Action]]) 
 
 def _add_limits(add: Callable[..., argparse.Action]) -> None:
     """Add the options of the commands that run notebooks."""
+    text = "also write every picture in this format (the page shows PNG)"
+    add("--figures", choices=("png", "svg", "pdf"), default="png", help=text)
+    text = "also write every table as data/NAME.tex, rounded, for a column of a paper"
+    add("--latex", action="store_true", help=text)
     add("--jobs", type=int, default=0, help="processes at the same time (default 0: all cores)")
     text = "seconds that a cell may run (default 1800; 21600 at full scale; 0: no limit)"
     add("--cell-seconds", type=float, metavar="S", help=text)

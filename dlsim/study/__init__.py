@@ -14,6 +14,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dlsim.study.comparison import compare, plot_comparison
     from dlsim.study.judging import claim_points, judge, plot_claim, show_scorecard
     from dlsim.study.plain_text import shown_label, shown_table, shown_text
     from dlsim.study.readings import map_of_readings
@@ -24,11 +25,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "claim_points",
+    "compare",
     "has_rows",
     "judge",
     "map_of_readings",
     "note_missing",
     "plot_claim",
+    "plot_comparison",
     "policy_style",
     "save",
     "show_scorecard",
@@ -43,11 +46,13 @@ __all__ = [
 
 _MODULE_OF = {
     "claim_points": "judging",
+    "compare": "comparison",
     "has_rows": "session",
     "judge": "judging",
     "map_of_readings": "readings",
     "note_missing": "session",
     "plot_claim": "judging",
+    "plot_comparison": "comparison",
     "policy_style": "style",
     "save": "session",
     "show_scorecard": "judging",

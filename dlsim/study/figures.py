@@ -17,6 +17,8 @@ PICTURE_FORMATS: dict[str, dict[str, None]] = {
 }
 #: Environment variable that names the format of the pictures beside those of the report.
 FORMAT_VARIABLE = "DLSIM_FIGURES"
+#: Environment variable that asks, if it is not empty, for every table as LaTeX as well.
+LATEX_VARIABLE = "DLSIM_LATEX"
 
 FIGURE_STATUSES = ("reproduced", "redrawn", "beyond", "planned", "cannot be reproduced")
 

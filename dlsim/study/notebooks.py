@@ -34,7 +34,7 @@ from dlsim.output_folder import (
     read_json_lines,
 )
 from dlsim.study import dask_cluster, worker_pool
-from dlsim.study.figures import FORMAT_VARIABLE, PICTURE_FORMATS, paper_of
+from dlsim.study.figures import FORMAT_VARIABLE, LATEX_VARIABLE, PICTURE_FORMATS, paper_of
 from dlsim.study.parameters import check_parameters, parameters_of
 from dlsim.validate import number, one_of
 
@@ -134,6 +134,7 @@ class _Job:
             "sources": package_digest(),
             "material": _material_digest(),
             "figures": self.environment.get(FORMAT_VARIABLE, "png"),
+            "latex": LATEX_VARIABLE in self.environment,
             "parameters": {k: v for k, v in self.values.items() if k not in _WITHOUT_EFFECT},
         }
 
@@ -302,6 +303,7 @@ def run_all(
     force: bool = False,
     cell_seconds: float | None = None,
     figures: str = "png",
+    latex: bool = False,
     dask: str = "",
     folder: Path | None = None,
     on_end: Callable[[NotebookResult], object] | None = None,
@@ -326,6 +328,8 @@ def run_all(
         Seconds that a cell may run, 0 for no limit; by default `CELL_SECONDS` of the scale.
     figures : {"png", "svg", "pdf"}
         A format in which every picture is written, beside PNG.
+    latex : bool
+        Whether every table is written as LaTeX, too.
     dask : str
         A scheduler of Dask, as `dlsim.study.dask_cluster.connect` takes it, on which sweeps run.
     folder : path, optional
@@ -352,6 +356,7 @@ def run_all(
     limit = _cell_limit(str((given | asked).get("scale", "quick")), cell_seconds)
     picture_format = one_of("figures", figures, PICTURE_FORMATS)
     environment = {FORMAT_VARIABLE: picture_format, worker_pool.JOBS_VARIABLE: "1"}
+    environment |= {LATEX_VARIABLE: "1"} if latex else {}
     environment |= {dask_cluster.DASK_VARIABLE: dask} if dask else {}
     plan = []
     for path in paths:

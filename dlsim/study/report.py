@@ -79,9 +79,10 @@ class Results:
         return self._write("data", name, ".csv", text.encode())
 
     def latex(self, name: str, frame: pd.DataFrame) -> Path:
-        """Write a table as data/<name>.tex and return its path."""
-        text = frame.drop(columns="values", errors="ignore").to_latex(index=False, escape=True)
-        return self._write("data", name, ".tex", text.encode())
+        """Write a table as data/<name>.tex (`dlsim.study.latex`) and return its path."""
+        from dlsim.study.latex import latex_table  # not at the top: a batch writes no table
+
+        return self._write("data", name, ".tex", latex_table(frame).encode())
 
     def figure(self, name: str, drawn: "Axes | Figure", formats: Sequence[str] = ()) -> Path:
         """Write a figure as figures/<name>.png, show that picture in a notebook, close the figure.

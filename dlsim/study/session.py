@@ -6,6 +6,7 @@ uses the current figure.
 
 import importlib.util
 import math
+import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor
@@ -17,6 +18,7 @@ import pandas as pd
 
 from dlsim.errors import InputError
 from dlsim.files import read_bytes, read_toml, shared_file, shared_folder
+from dlsim.study.figures import LATEX_VARIABLE
 from dlsim.user_code import load_user_code, names_user_code
 from dlsim.validate import mapping, one_of, whole
 
@@ -250,7 +252,8 @@ def save(
     formats : sequence of {"svg", "pdf"}
         Further formats of the picture.
     latex : bool
-        Whether the table is written as data/<name>.tex, too.
+        Whether the table is written as data/<name>.tex, too: pivoted, with rounded numbers, so that
+        it fits a column of a paper (`dlsim.study.latex`).
     policies : iterable of str
         Labels that the table's column ``policy`` should have; a line says which are missing.
     needs : str
@@ -268,7 +271,7 @@ def save(
         return
     if table is not None:
         results.table(name, table)
-        if latex:
+        if latex or os.environ.get(LATEX_VARIABLE):
             results.latex(name, table)
     if figure is not None:
         results.figure(name, getattr(figure, "figure", figure), formats)
