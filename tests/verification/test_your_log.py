@@ -302,8 +302,9 @@ def rigid_jobs(draw):
 
 
 @settings(max_examples=scale_count(100, least=20), deadline=None)
-@given(rigid_jobs(), st.booleans())
-def test_rigid_schedulers_are_those_of_the_definition(example, drawn, backfill):
+@given(rigid_jobs(), st.booleans(), st.sampled_from([1, 2, 3, 4096]))
+def test_rigid_schedulers_are_those_of_the_definition(example, drawn, backfill, block):
     size, table = drawn
+    example[0]["BLOCK"] = block  # waiting jobs that are looked at together
     starts = example[0]["start_rigid"](table, size, backfill)
     assert starts.tolist() == second_by_second(table, size, backfill)
