@@ -21,6 +21,7 @@ import yaml
 import dlsim
 from dlsim.study.claims import SHOWN_SYMBOLS, words_for_readers
 from dlsim.study.figures import load_figures, paper_letters
+from dlsim.study.findings import load_findings
 
 ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
@@ -353,12 +354,13 @@ def test_the_citation_is_complete_and_names_the_five_papers():
 
 
 def test_the_notebook_of_a_paper_begins_with_what_was_found():
-    papers, figures = load_figures()
+    figures = load_figures()[1]
     notebooks = {row.paper: row.notebook for row in reversed(figures)}
-    for name in paper_letters().values():
-        text = nbformat.read(ROOT / "notebooks" / f"{notebooks[name]}.ipynb", 4).cells[0].source
-        found = text.partition("**What we found, at full scale:** ")[2]
-        assert papers[name]["found"] in found.partition("## The model")[0], name
+    for paper in paper_letters().values():
+        name = f"notebooks/{notebooks[paper]}.ipynb"
+        head = re.sub(r"\s+", " ", nbformat.read(ROOT / name, 4).cells[0].source)
+        findings = [one for one in load_findings() if one.paper == paper and name in one.texts]
+        assert any(one.rendered() in head.partition("## ")[0] for one in findings), name
 
 
 def test_the_changelog_ends_at_this_version():
@@ -376,7 +378,7 @@ def test_readme_counts_the_verdicts_of_the_reference_results():
         counted.update(words_for_readers(pd.read_csv(path, keep_default_na=False)))
     told = dict(re.findall(r"\*\*([a-z ]+)\*\*, (\d+)", text))
     assert told == {word: str(counted[word]) for word in SHOWN_SYMBOLS}
-    assert f"Each of {counted.total()} sentences" in text
+    assert f"judged in {counted.total()} parts" in text
 
 
 # -------------------------------------------------------------------- notebooks
