@@ -31,6 +31,8 @@ from dlsim.cache import PACKAGE_ROOT, digest_sources
 
 #: Packages that engines compute with, whose versions always count.
 COMPUTING = ("highspy", "networkx", "numba", "numpy", "pandas", "scipy")
+#: The folder of Python's own modules; to look it up takes long, and every module asks for it.
+STANDARD_LIBRARY = sysconfig.get_path("stdlib")
 #: Flag of a class that is not part of a compiled module (Py_TPFLAGS_HEAPTYPE).
 _MADE_BY_PYTHON = 1 << 9
 #: Members of every class, which say nothing of what it does.
@@ -43,7 +45,7 @@ def is_local(module: types.ModuleType | None) -> bool:
     if module is None or not place or module.__name__.partition(".")[0] in ("dlsim", "__main__"):
         return False
     installed = "site-packages" in place or "dist-packages" in place
-    return not installed and not place.startswith(sysconfig.get_path("stdlib"))
+    return not installed and not place.startswith(STANDARD_LIBRARY)
 
 
 def ship_by_value() -> None:
