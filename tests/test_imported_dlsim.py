@@ -25,11 +25,11 @@ import dlsim
 from dlsim.study import sweep, sweeps
 
 def place(k, seed):
-    import random
-    import dlsim
-    from dlsim.realtime import core
+    import importlib.util, random, sys
     time.sleep(0.1)
-    return {"place": dlsim.__file__, "engine": core.__file__, "random": random.__file__}
+    engine = importlib.util.find_spec("dlsim.realtime")  # what would be imported
+    package = sys.modules["dlsim"]
+    return {"place": package.__file__, "engine": engine.origin, "random": random.__file__}
 
 sweeps.SECONDS_BEFORE_WORKERS = 0.0
 table = sweep(place, {"k": [0, 1, 2]}, 1, jobs=2)

@@ -19,10 +19,10 @@ from dlsim.errors import InputError, StudyError
 from dlsim.realtime import Cluster, execution_time
 from dlsim.study import fingerprint as fingerprints
 from dlsim.study import sweeps, worker_pool
-from dlsim.study.fingerprint import fingerprint, parts, parts_used, surroundings
+from dlsim.study.fingerprint import Used, digest_used, find_used, fingerprint, parts, parts_used
 from dlsim.study.sweeps import sweep
 from tests import sweep_functions as functions
-from tests.children import alive
+from tests.children import alive, forked
 
 ROOT = Path(__file__).parent.parent
 POINTS = {"load": [0.5, 1.0, 2.5], "policy": ["MCDF", "FIFO"]}
@@ -148,6 +148,17 @@ def f(load, seed):
     assert set(frame["process"]) - {os.getpid()}
 
 
+def test_a_function_uses_a_package_that_no_worker_has_imported(eager):
+    import simpy
+
+    def f(load, seed):
+        return {"value": simpy.Environment(load).now, "process": os.getpid()}
+
+    frame = sweep(f, {"load": range(6)}, replicates=1, jobs=2)
+    assert frame["value"].tolist() == [0, 1, 2, 3, 4, 5]
+    assert set(frame["process"]) - {os.getpid()}
+
+
 def test_a_changed_function_is_never_answered_from_the_cache():
     def run(factor):
         rule = define(f"k = {factor}\ndef f(x): return k * x")
@@ -198,26 +209,28 @@ def test_where_a_function_stands_and_comments_do_not_count(source):
     assert fingerprint(define(moved))[0] == fingerprint(define(source))[0]
 
 
+def digests():
+    """Return the digests of the functions, and of what they run on."""
+    known = [fingerprint(define(source)) for source in DIFFERENT]
+    return [f"{digest} {digest_used(find_used(modules))}" for digest, modules in known]
+
+
 IN_A_NEW_PROCESS = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from tests.test_sweeps import DIFFERENT, define
-from dlsim.study.fingerprint import fingerprint, surroundings
-for source in DIFFERENT:
-    digest, modules = fingerprint(define(source))
-    print(digest, surroundings(modules))
+from tests.test_sweeps import digests
+print(*digests(), sep="\\n")
 """
 
 
 def test_digests_are_the_same_in_every_process():
     """Orders of sets and identities of texts differ between processes with other hash seeds."""
-    found = set()
-    for seed in ("0", "77"):
-        command = [sys.executable, "-c", IN_A_NEW_PROCESS, str(ROOT)]
-        environment = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)}
-        found.add(subprocess.check_output(command, env=environment, text=True))
-    assert len(found) == 1
-    assert len(set(found.pop().splitlines())) == len(DIFFERENT)
+    seed = "77" if os.environ.get("PYTHONHASHSEED") != "77" else "0"
+    command = [sys.executable, "-c", IN_A_NEW_PROCESS, str(ROOT)]
+    environment = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)}
+    found = subprocess.check_output(command, env=environment, text=True).splitlines()
+    assert found == digests()
+    assert len(set(found)) == len(DIFFERENT)
 
 
 def test_a_file_of_the_user_counts_as_it_was_imported(tmp_path, monkeypatch, eager):
@@ -275,6 +288,19 @@ def whole(seed):
 USERS = {function.__name__: function for function in (simple, late, measured, plain, whole)}
 
 
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    """A copy of the package, whose sources are those that are digested."""
+    copy = tmp_path_factory.mktemp("copy") / "dlsim"
+    shutil.copytree(ROOT / "dlsim", copy, ignore=shutil.ignore_patterns("__pycache__"))
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (caches, fingerprints):
+            patch.setattr(module, "PACKAGE_ROOT", copy)
+        fingerprints._parts_imported.cache_clear()
+        yield copy
+    fingerprints._parts_imported.cache_clear()
+
+
 @pytest.mark.parametrize(
     ("edited", "users"),
     [
@@ -294,50 +320,49 @@ USERS = {function.__name__: function for function in (simple, late, measured, pl
         ("__init__.py", "simple late measured plain whole"),
     ],
 )
-def test_only_sources_that_a_function_uses_count(tmp_path, monkeypatch, edited, users):
+def test_only_sources_that_a_function_uses_count(copy, edited, users):
     """An edit changes the digests of the functions that use the file, and of no other one."""
-    copy = tmp_path / "dlsim"
-    shutil.copytree(ROOT / "dlsim", copy, ignore=shutil.ignore_patterns("__pycache__"))
-    for module in (caches, fingerprints):
-        monkeypatch.setattr(module, "PACKAGE_ROOT", copy)
-    modules = {name: fingerprint(function)[1] for name, function in USERS.items()}
-
-    def digests():
-        fingerprints._sources.cache_clear()
-        fingerprints._parts_imported.cache_clear()
-        return {name: surroundings(known) for name, known in modules.items()}
-
+    used = {name: find_used(fingerprint(function)[1]) for name, function in USERS.items()}
+    source = (copy / edited).read_bytes()
+    before = {name: digest_used.__wrapped__(known) for name, known in used.items()}
     try:
-        before = digests()
-        with (copy / edited).open("a") as stream:
-            stream.write("\n# a comment\n")
-        after = digests()
+        (copy / edited).write_bytes(source + b"\n# a comment\n")
+        after = {name: digest_used.__wrapped__(known) for name, known in used.items()}
     finally:
-        fingerprints._sources.cache_clear()
-        fingerprints._parts_imported.cache_clear()
+        (copy / edited).write_bytes(source)
     assert [name for name in USERS if after[name] != before[name]] == users.split()
+
+
+def test_a_function_that_only_names_a_part_in_a_text_uses_it(copy):
+    """The study imports a paper's measures by a text that it makes, and the theory by a text."""
+    assert {"papers", "theory"} <= fingerprints._parts_imported("study")
 
 
 def test_a_comment_in_the_command_line_keeps_the_cells_of_a_sweep(tmp_path, cache):
     """An edit of the engine does not."""
     code = """
-from dlsim.realtime import Cluster, execution_time
-from dlsim.study import sweep
+import os, sys
+from pathlib import Path
+import networkx, numba, numpy, pandas  # what takes long to import, once
 def f(n, seed):
     return {"time": execution_time(1.0, n, Cluster(4, 1.0, 9.0))}
-sweep(f, {"n": [1, 2]}, 1, jobs=1)
+for edited in ("", "cli.py", "realtime/core/formulas.py"):
+    if edited:
+        with Path("dlsim", edited).open("a") as stream:
+            stream.write("\\n# a comment\\n")
+    if not os.fork():
+        from dlsim.realtime import Cluster, execution_time
+        from dlsim.study import sweep
+        sweep(f, {"n": [1, 2]}, 1, jobs=1)
+        os._exit(0)
+    assert os.wait()[1] == 0
+    print(len(list(Path(os.environ["DLSIM_CACHE"]).rglob("cells/*/*.txt"))))
 """
     shutil.copytree(ROOT / "dlsim", tmp_path / "dlsim")
     environment = os.environ | {"PYTHONPATH": str(tmp_path), "DLSIM_CACHE": str(cache)}
-    counts = []
-    for edited in ("", "cli.py", "realtime/core/formulas.py"):
-        if edited:
-            with (tmp_path / "dlsim" / edited).open("a") as stream:
-                stream.write("\n# a comment\n")
-        command = [sys.executable, "-P", "-c", code]
-        subprocess.run(command, env=environment, cwd=tmp_path, check=True)
-        counts.append(len(files(cache)))
-    assert counts == [2, 2, 4]
+    command = [sys.executable, "-P", "-c", code]
+    said = subprocess.check_output(command, env=environment, cwd=tmp_path, text=True)
+    assert said.split() == ["2", "2", "4"]
 
 
 def test_the_parts_that_a_part_uses_are_those_that_its_import_loads():
@@ -352,14 +377,21 @@ def test_the_parts_that_a_part_uses_are_those_that_its_import_loads():
     }
     code = """
 import importlib, sys
-before = set(sys.modules)
-importlib.import_module(sys.argv[1])
-print(*{name.split(".")[1] for name in sys.modules if name.startswith("dlsim.")})
+import matplotlib.pyplot, networkx, numba, numpy, pandas, scipy.stats, sympy  # once for all
+
+def do(module):
+    importlib.import_module(module)
+    say(module, "loads", *{name.split(".")[1] for name in sys.modules if name.startswith("dlsim.")})
 """
-    for part in ("realtime", "steady", "cpugpu", "bricks", "papers.mcdf", "theory", "explore"):
-        words = [sys.executable, "-c", code, f"dlsim.{part}"]
-        loaded = set(subprocess.check_output(words, text=True, cwd=ROOT).split())
-        assert loaded <= parts_used([part.partition(".")[0]]), part
+    rooms = ("realtime", "steady", "cpugpu", "bricks", "papers.mcdf", "theory", "explore")
+    with forked(code, [f"dlsim.{room}" for room in rooms], cwd=ROOT) as process:
+        lines = [line.split() for line in process.stdout]
+    loaded = {line[0]: set(line[2:]) for line in lines if line[1] == "loads"}
+    ended = [line[2] for line in lines if line[1] == "ended"]
+    assert ended == ["0"] * len(rooms)
+    for room in rooms:
+        part = room.partition(".")[0]
+        assert {part} <= loaded[f"dlsim.{room}"] <= parts_used([part]), room
     assert "cli" not in parts_used(parts().keys() - {"cli", "__main__"})
 
 
@@ -485,8 +517,9 @@ def test_results_that_are_no_table_are_refused(what, message):
 
 
 def test_workers_with_another_dlsim_are_refused():
+    nothing = Used(frozenset(), frozenset())
     with pytest.raises(StudyError, match="restart the kernel, and the workers"):
-        sweeps.call_in_worker(b"", b"", 0, 0, frozenset(), "another digest")
+        sweeps.call_in_worker(b"", b"", 0, 0, nothing, "another digest")
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import ast
 import dis
 import functools
 import hashlib
+import importlib
 import importlib.metadata
 import io
 import platform
@@ -23,7 +24,7 @@ import types
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import cloudpickle
 
@@ -31,6 +32,8 @@ from dlsim.cache import PACKAGE_ROOT, digest_sources
 
 #: Packages that engines compute with, whose versions always count.
 COMPUTING = ("highspy", "networkx", "numba", "numpy", "pandas", "scipy")
+#: The folder of Python's own modules; to look it up takes long, and every module asks for it.
+STANDARD_LIBRARY = sysconfig.get_path("stdlib")
 #: Flag of a class that is not part of a compiled module (Py_TPFLAGS_HEAPTYPE).
 _MADE_BY_PYTHON = 1 << 9
 #: Members of every class, which say nothing of what it does.
@@ -43,7 +46,7 @@ def is_local(module: types.ModuleType | None) -> bool:
     if module is None or not place or module.__name__.partition(".")[0] in ("dlsim", "__main__"):
         return False
     installed = "site-packages" in place or "dist-packages" in place
-    return not installed and not place.startswith(sysconfig.get_path("stdlib"))
+    return not installed and not place.startswith(STANDARD_LIBRARY)
 
 
 def ship_by_value() -> None:
@@ -141,6 +144,11 @@ def parts() -> dict[str, list[Path]]:
     return found
 
 
+def _name_of(function: ast.expr) -> str:
+    """Return the name by which a function is called, without what it belongs to."""
+    return str(getattr(function, "attr", getattr(function, "id", "")))
+
+
 def _names_imported(source: Path) -> Iterator[str]:
     """Yield the names of modules that a source of dlsim imports, and of what it imports of them.
 
@@ -151,7 +159,7 @@ def _names_imported(source: Path) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
-        elif isinstance(node, ast.Call) and "import_module" in ast.unparse(node.func):
+        elif isinstance(node, ast.Call) and _name_of(node.func) == "import_module":
             yield from (str(word.value) for word in node.args if isinstance(word, ast.Constant))
         elif isinstance(node, ast.JoinedStr):
             yield from (str(word.value) for word in node.values if isinstance(word, ast.Constant))
@@ -176,31 +184,39 @@ def parts_used(names: Iterable[str]) -> set[str]:
 
 
 @functools.cache
-def _sources(names: frozenset[str]) -> str:
-    """Return a digest of the sources that parts of dlsim use, their own ones included."""
-    known = parts()
-    return digest_sources(path for part in parts_used(names) for path in known[part])
-
-
-@functools.cache
 def _versions() -> list[str]:
     """Return the versions of Python and of what engines compute with."""
     installed = [f"{name} {importlib.metadata.version(name)}" for name in COMPUTING]
     return [platform.python_version(), *installed]
 
 
-def surroundings(modules: Iterable[str]) -> str:
-    """Digest what functions of these modules run on: sources of dlsim, versions of packages."""
-    known, used, versions = parts().keys(), set[str](), {*_versions()}
+class Used(NamedTuple):
+    """What functions run on: names of parts of dlsim, and of other packages that have versions."""
+
+    parts: frozenset[str]
+    packages: frozenset[str]
+
+
+def find_used(modules: Iterable[str]) -> Used:
+    """Return what functions of these modules run on."""
+    known, used, packages = parts().keys(), set[str](), set[str]()
     for name in modules:
         top, _, rest = name.partition(".")
-        part = rest.partition(".")[0]
+        part, module = rest.partition(".")[0], sys.modules.get(top)
         if top == "dlsim":  # the package itself leads to each of its parts
             used |= {part} if part in known else known
-        elif version := getattr(sys.modules.get(top), "__version__", ""):
-            versions.add(f"{top} {version}")
-    sources = _sources(frozenset(used))
-    return hashlib.sha256(repr([sources, *sorted(versions)]).encode()).hexdigest()
+        elif getattr(module, "__version__", "") and top != "__main__" and not is_local(module):
+            packages.add(top)
+    return Used(frozenset(parts_used(used)), frozenset(packages))
+
+
+@functools.cache
+def digest_used(used: Used) -> str:
+    """Digest the sources and the versions of what functions run on; the packages are imported."""
+    known = parts()
+    sources = digest_sources(path for part in used.parts for path in known[part])
+    versions = {f"{name} {importlib.import_module(name).__version__}" for name in used.packages}
+    return hashlib.sha256(repr([sources, *sorted({*_versions(), *versions})]).encode()).hexdigest()
 
 
 def fingerprint(thing: Any) -> tuple[str, frozenset[str]]:

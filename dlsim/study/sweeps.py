@@ -28,7 +28,7 @@ from dlsim.errors import DlsimError, InputError, StudyError
 from dlsim.files import MAX_TABLE_BYTES, write_bytes, write_text
 from dlsim.study import session, worker_pool
 from dlsim.study.dask_cluster import cluster_executor
-from dlsim.study.fingerprint import fingerprint, ship_by_value, surroundings
+from dlsim.study.fingerprint import Used, digest_used, find_used, fingerprint, ship_by_value
 from dlsim.validate import mapping, unwrap_scalar, whole
 
 #: Cells run in this process for so long before worker processes are worth their start.
@@ -95,7 +95,7 @@ def _cell_folder(function: Callable[..., Any], fixed: Point, points: list[Point]
     """Return the folder of the cells of a function with these fixed arguments."""
     known, modules = fingerprint((function, sorted(fixed.items())))
     modules |= fingerprint(points)[1]
-    key = hashlib.sha256(f"{known} {surroundings(modules)}".encode()).hexdigest()
+    key = hashlib.sha256(f"{known} {digest_used(find_used(modules))}".encode()).hexdigest()
     return private_folder(cache_folder(), "cells", key[:32])
 
 
@@ -191,10 +191,10 @@ def _unpack(shipped: bytes) -> Any:
 
 
 def call_in_worker(
-    shipped: bytes, point: bytes, seed: int, replicate: int, modules: frozenset[str], here: str
+    shipped: bytes, point: bytes, seed: int, replicate: int, used: Used, here: str
 ) -> str:
     """Call a function that was sent to this worker; every error travels back as a StudyError."""
-    if surroundings(modules) != here:
+    if digest_used(used) != here:
         what = "dlsim or a package it computes with differs between this worker and the notebook"
         raise StudyError(f"{what}: restart the kernel, and the workers of a cluster")
     try:
@@ -263,13 +263,13 @@ class _Sweep:
     def run_on(self, executor: Executor) -> None:
         """Call the pending cells on an executor, and keep each result here as it comes."""
         shipped = cloudpickle.dumps((self.function, self.fixed))
-        modules = fingerprint((self.function, self.fixed))[1]
-        here = surroundings(modules)
+        used = find_used(fingerprint((self.function, self.fixed))[1])
+        here = digest_used(used)
         futures = {}
         for number in self.pending:
             point, replicate, _ = self.cells[number]
             sent = cloudpickle.dumps(point)
-            call = shipped, sent, self.seed, replicate, modules, here
+            call = shipped, sent, self.seed, replicate, used, here
             futures[executor.submit(call_in_worker, *call)] = number
         try:
             for future in as_completed(futures):
