@@ -2,7 +2,8 @@
 
 A test that fails here found a result that moved: explain it and freeze anew, or undo it. The
 README's command compares some 180 of the 2,000 runs of every engine, half of them at each speed
-(of the Grid, 40 uncompiled: they take long); with DLSIM_TEST_SCALE all of them are compared, at both speeds.
+(of the Grid, 40 uncompiled: they take long); with DLSIM_TEST_SCALE all of them are compared, at
+both speeds.
 """
 
 import pytest

@@ -74,8 +74,8 @@ def latex_table(frame: pd.DataFrame) -> str:
     """Return a table as LaTeX for the package booktabs.
 
     In a table of estimates the interval stands beside each number, places that are the same in
-    all rows are left out, and the place with the fewest values (at most `MAX_COLUMNS_ACROSS`) becomes the
-    columns. Other tables keep their shape.
+    all rows are left out, and the place with the fewest values (at most `MAX_COLUMNS_ACROSS`)
+    becomes the columns. Other tables keep their shape.
     """
     if not set(ENDS) <= set(frame.columns):
         shown = frame.drop(columns="values", errors="ignore").map(_write_plain)
