@@ -18,7 +18,7 @@ from dlsim.validate import one_of, require_table
 #: The ends of the intervals: of one difference alone, then of all differences at once.
 INTERVAL_ENDS = ("low", "high", "least", "most")
 #: How far apart the marks of two rivals stand, as a share of the step along the axis.
-DODGE = 0.08
+DODGE = 0.05
 
 
 def compare(

@@ -1,6 +1,7 @@
 """What 80-your-own shows: its cells, run in one namespace, against numbers worked elsewhere."""
 
 import itertools
+import json
 import math
 from pathlib import Path
 
@@ -54,9 +55,30 @@ def test_rules_of_ones_own_refuse_as_the_plain_twin(seen):
         assert names["ratios"][name] == refused
 
 
+def test_a_trace_has_every_span_of_every_node_once(seen):
+    names, _ = seen
+    schedule, trace = names["first_run"], json.loads(json.dumps(names["trace"]))
+    busy = {"send": [], "compute": []}
+    for node in range(10):
+        events = [one for one in trace["traceEvents"] if one["tid"] == node]
+        clock = 0.0
+        for event in events:  # one span after the other, from time 0 on
+            assert event["ts"] == pytest.approx(clock, abs=1e-6)
+            clock = event["ts"] + event["dur"]
+            if event["name"] != "idle":
+                busy[event["name"]].append((event["args"]["task"], event["dur"]))
+    for name, begin, end in (
+        ("send", "send_start", "send_end"),
+        ("compute", "send_end", "compute_end"),
+    ):
+        chunks = schedule.chunks.assign(dur=schedule.chunks[end] - schedule.chunks[begin])
+        wanted = sorted(zip(chunks["task"], chunks["dur"], strict=True))
+        assert sorted(busy[name]) == [(task, pytest.approx(dur)) for task, dur in wanted]
+
+
 def test_the_policy_of_a_file_stands_beside_the_papers_on_its_figure(seen):
-    names, shown = seen
-    labels = [text.get_text() for text in shown["own-11f"].axes[0].get_legend().get_texts()]
+    names, _ = seen
+    labels = [text.get_text() for text in names["figure_4"].get_legend().get_texts()]
     assert labels[-1] == "LLF"
     assert {"MCDF", "EDFMN"} <= set(labels)
     assert set(names["rows"]["policy"]) == set(labels)
