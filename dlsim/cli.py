@@ -444,7 +444,8 @@ def _verdicts_on(wanted: "Sequence[Claim]", results: str | None) -> "pd.DataFram
     """Read the verdicts on claims in a folder of results; None: those that dlsim ships."""
     import pandas as pd
 
-    from dlsim.study.claims import read_scorecard, reference_of
+    from dlsim.study.claims import beside_reference, read_scorecard, reference_of
+    from dlsim.study.verdict import with_sentences
 
     cards = []
     for paper in dict.fromkeys(claim.paper for claim in wanted):
@@ -455,16 +456,17 @@ def _verdicts_on(wanted: "Sequence[Claim]", results: str | None) -> "pd.DataFram
             raise InputError(f"{path} is not there; first: dlsim reproduce {paper}")
         cards.append(read_scorecard(path))
     card = pd.concat(cards, ignore_index=True)
-    return card[card["id"].isin([claim.id for claim in wanted])]
+    card = card[card["id"].isin([claim.id for claim in wanted])]
+    return with_sentences(beside_reference(card))
 
 
 def _print_verdicts(card: "pd.DataFrame") -> None:
     """Print each claim with what was printed, what was measured and why it is judged so."""
-    from dlsim.study.claims import SHOWN_SYMBOLS
-    from dlsim.study.verdict_text import with_sentences
+    from dlsim.study.claims import VERDICTS
 
-    for row in with_sentences(card).to_dict("records"):
-        print(f"{SHOWN_SYMBOLS[row['verdict']]} {row['id']} ({row['where']}) {row['verdict']}")
+    for row in card.to_dict("records"):
+        symbol = VERDICTS[row["verdict"]].symbol
+        print(f"{symbol} {row['id']} ({row['where']}) {row['verdict']}")
         printed = f"Printed: {row['printed']}. " if row["printed"] else ""
         for text in (row["claim"], f"{printed}{row['measured']}".strip(), row["reason"]):
             print(textwrap.fill(text, 96, initial_indent="    ", subsequent_indent="    "))

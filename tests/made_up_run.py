@@ -21,7 +21,7 @@ def make_run(folder, card=None):
     picture = results.figure("mcdf-fig4", drawing()[1])
     results.figure("mcdf-gantt", drawing()[0])
     results.table("mcdf-fig4", pd.DataFrame({"load": [0.1], "ratio": [1 / 3]}))
-    results.verdicts("mcdf", verdicts() if card is None else card)
+    results.table("mcdf-claims", verdicts() if card is None else card)
     write_paper_notebook(folder / "notebooks" / "20-mcdf.ipynb", picture)
     write_scorecard_notebook(folder)
     return folder

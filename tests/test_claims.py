@@ -2,8 +2,6 @@
 
 import math
 import re
-import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -16,8 +14,7 @@ from dlsim.errors import InputError
 from dlsim.papers import bricks
 from dlsim.study.claims import (
     MARGINS,
-    STRONGER,
-    SYMBOLS,
+    VERDICTS,
     Claim,
     Verdict,
     agreement,
@@ -28,11 +25,16 @@ from dlsim.study.claims import (
     load_claims,
     read_scorecard,
     reference_of,
-    scorecard,
+    tabulate,
     theorem_status,
-    words_for_readers,
 )
-from dlsim.study.verdict_text import with_sentences
+from dlsim.study.verdict import (
+    describe_measured,
+    describe_reason,
+    with_sentences,
+    write_number,
+    write_numbers,
+)
 from tests.scale import LONG, scale_count
 
 NAN = math.nan
@@ -66,37 +68,37 @@ def word(direction, *rows, **more):
 
 # Every direction at one point. Thresholds: the rule of dlsim/study/claims.py.
 ONE_POINT = [
-    ("above", {}, (0.01, 0.03), "holds"),
-    ("above", {}, (-0.01, 0.03), "undecided"),
-    ("above", {}, (-0.03, -0.01), "contrary"),
-    ("above", {}, (0.0, 0.0), "contrary"),  # an exact tie is not a lead
-    ("above", {}, (0.0, 0.1), "undecided"),
-    ("above", {"margin": 0.99}, (0.991, 1.0), "holds"),
-    ("above", {"margin": 0.99}, (0.98, 1.0), "undecided"),
-    ("below", {}, (-0.03, -0.01), "holds"),
-    ("below", {"margin": 0.07}, (0.01, 0.05), "holds"),
-    ("below", {"margin": 0.07}, (0.08, 0.09), "contrary"),
-    ("dramatic", {}, (0.11, 0.2), "holds"),
-    ("dramatic", {}, (0.09, 0.2), "undecided"),
-    ("marginal", {}, (-0.019, 0.019), "holds"),
-    ("marginal", {}, (0.019, 0.021), "undecided"),
-    ("marginal", {}, (-0.05, -0.04), "contrary"),
-    ("marginal", {}, (-0.05, 0.05), "undecided"),  # noise shows no equality
-    ("close", {}, (-0.05, 0.05), "holds"),
-    ("close", {}, (0.04, 0.06), "undecided"),
-    ("close", {}, (0.051, 0.06), "contrary"),
-    ("close", {"margin": 0.0}, (0.0, 0.0), "holds"),
-    ("about", {"printed": (0.1,)}, (0.081, 0.119), "holds"),
-    ("about", {"printed": (0.1,)}, (0.07, 0.085), "undecided"),
-    ("about", {"printed": (0.1,)}, (0.06, 0.079), "contrary"),
-    ("about", {"printed": (0.1,)}, (0.0, 1.0), "undecided"),  # compatible, but uninformative
-    ("about", {"printed": (1.98,)}, (0.67, 4.12), "undecided"),
-    ("about", {"printed": (-0.1,)}, (-0.11, -0.1), "holds"),
-    ("about", {"printed": (-0.1,)}, (-0.2, -0.13), "contrary"),
-    ("between", {"printed": (0.12, 0.16)}, (0.13, 0.15), "holds"),
-    ("between", {"printed": (0.12, 0.16)}, (0.155, 0.2), "undecided"),
-    ("between", {"printed": (0.12, 0.16)}, (0.17, 0.2), "contrary"),
-    ("between", {"printed": (0.12, 0.16), "margin": 0.02}, (0.15, 0.175), "holds"),
+    ("above", {}, (0.01, 0.03), "supported"),
+    ("above", {}, (-0.01, 0.03), "inconclusive"),
+    ("above", {}, (-0.03, -0.01), "contradicted"),
+    ("above", {}, (0.0, 0.0), "contradicted"),  # an exact tie is not a lead
+    ("above", {}, (0.0, 0.1), "inconclusive"),
+    ("above", {"margin": 0.99}, (0.991, 1.0), "supported"),
+    ("above", {"margin": 0.99}, (0.98, 1.0), "inconclusive"),
+    ("below", {}, (-0.03, -0.01), "supported"),
+    ("below", {"margin": 0.07}, (0.01, 0.05), "supported"),
+    ("below", {"margin": 0.07}, (0.08, 0.09), "contradicted"),
+    ("dramatic", {}, (0.11, 0.2), "supported"),
+    ("dramatic", {}, (0.09, 0.2), "inconclusive"),
+    ("marginal", {}, (-0.019, 0.019), "supported"),
+    ("marginal", {}, (0.019, 0.021), "inconclusive"),
+    ("marginal", {}, (-0.05, -0.04), "contradicted"),
+    ("marginal", {}, (-0.05, 0.05), "inconclusive"),  # noise shows no equality
+    ("close", {}, (-0.05, 0.05), "supported"),
+    ("close", {}, (0.04, 0.06), "inconclusive"),
+    ("close", {}, (0.051, 0.06), "contradicted"),
+    ("close", {"margin": 0.0}, (0.0, 0.0), "supported"),
+    ("about", {"printed": (0.1,)}, (0.081, 0.119), "supported"),
+    ("about", {"printed": (0.1,)}, (0.07, 0.085), "inconclusive"),
+    ("about", {"printed": (0.1,)}, (0.06, 0.079), "contradicted"),
+    ("about", {"printed": (0.1,)}, (0.0, 1.0), "inconclusive"),  # compatible, but uninformative
+    ("about", {"printed": (1.98,)}, (0.67, 4.12), "inconclusive"),
+    ("about", {"printed": (-0.1,)}, (-0.11, -0.1), "supported"),
+    ("about", {"printed": (-0.1,)}, (-0.2, -0.13), "contradicted"),
+    ("between", {"printed": (0.12, 0.16)}, (0.13, 0.15), "supported"),
+    ("between", {"printed": (0.12, 0.16)}, (0.155, 0.2), "inconclusive"),
+    ("between", {"printed": (0.12, 0.16)}, (0.17, 0.2), "contradicted"),
+    ("between", {"printed": (0.12, 0.16), "margin": 0.02}, (0.15, 0.175), "supported"),
 ]
 
 
@@ -111,16 +113,16 @@ BEYOND, UNDECIDED, OTHER = (0.1, 0.2), (-0.1, 0.2), (-0.2, -0.1)
 @pytest.mark.parametrize(
     ("rows", "expected"),
     [
-        ([BEYOND, BEYOND], "holds"),
-        ([BEYOND, UNDECIDED], "in part"),
+        ([BEYOND, BEYOND], "supported"),
+        ([BEYOND, UNDECIDED], "partly supported"),
         ([BEYOND, UNDECIDED, OTHER], "mixed"),
-        ([OTHER, UNDECIDED], "contrary"),
-        ([UNDECIDED, UNDECIDED], "undecided"),
-        ([OTHER], "contrary"),
-        ([BEYOND, (NAN, NAN)], "in part"),  # a point without an interval is open
-        ([BEYOND, (-math.inf, math.inf)], "in part"),
-        ([(NAN, NAN), (NAN, NAN)], "cannot be checked"),  # one run has no interval at all
-        ([], "cannot be checked"),
+        ([OTHER, UNDECIDED], "contradicted"),
+        ([UNDECIDED, UNDECIDED], "inconclusive"),
+        ([OTHER], "contradicted"),
+        ([BEYOND, (NAN, NAN)], "partly supported"),  # a point without an interval is open
+        ([BEYOND, (-math.inf, math.inf)], "partly supported"),
+        ([(NAN, NAN), (NAN, NAN)], "not checkable"),  # one run has no interval at all
+        ([], "not checkable"),
     ],
 )
 def test_a_family_of_points(rows, expected):
@@ -134,13 +136,13 @@ SOME = st.lists(st.sampled_from([BEYOND, UNDECIDED, OTHER]), min_size=1, max_siz
 @given(SOME, st.randoms())
 def test_the_rule_in_its_own_words(rows, random):
     words = {
-        (True, False): "in part",
+        (True, False): "partly supported",
         (True, True): "mixed",
-        (False, True): "contrary",
-        (False, False): "undecided",
+        (False, True): "contradicted",
+        (False, False): "inconclusive",
     }
     whole = all(row == BEYOND for row in rows)
-    expected = "holds" if whole else words[BEYOND in rows, OTHER in rows]
+    expected = "supported" if whole else words[BEYOND in rows, OTHER in rows]
     assert word("above", *rows) == expected
     shuffled = random.sample(rows, len(rows))
     assert word("above", *shuffled) == expected
@@ -151,9 +153,10 @@ def test_the_rule_in_its_own_words(rows, random):
 def test_all_points_at_once_need_more_than_each_alone():
     # t with 9 degrees: 2.26 of one point, 4.69 of forty (Sidak), in standard errors
     row, open_one = (0.03, 0.03 - 2.26e-2, 0.03 + 2.26e-2), (0.0, -0.0226, 0.0226)
-    assert judge_points(points(row, n=10), claim()).word == "holds"
-    assert judge_points(points(*[row] * 40, n=10), claim()).word == "holds"  # each alone is enough
-    assert judge_points(points(*[row] * 39, open_one, n=10), claim()).word == "undecided"
+    assert judge_points(points(row, n=10), claim()).word == "supported"
+    # each alone is enough
+    assert judge_points(points(*[row] * 40, n=10), claim()).word == "supported"
+    assert judge_points(points(*[row] * 39, open_one, n=10), claim()).word == "inconclusive"
     wide = intervals(points(*[row] * 40, n=10), claim())
     expected = scipy.stats.t.ppf((1 + 0.95 ** (1 / 40)) / 2, 9) / scipy.stats.t.ppf(0.975, 9)
     assert ((0.03 - wide["least"]) / (0.03 - wide["low"])).to_numpy() == pytest.approx(expected)
@@ -162,20 +165,20 @@ def test_all_points_at_once_need_more_than_each_alone():
 def test_replicates_are_judged_by_their_family():
     values = np.random.default_rng(5).normal(0.5, 0.1, (10, 3))
     frame = points(*[(0.0, 0.1)] * 3, values=list(values.T), n=10)  # those ends are not used
-    assert judge_points(frame.assign(estimate=values.mean(axis=0)), claim()).word == "holds"
+    assert judge_points(frame.assign(estimate=values.mean(axis=0)), claim()).word == "supported"
     verdict = judge_points(frame.assign(estimate=values.mean(axis=0)), claim(margin=0.52))
-    assert verdict.word == "undecided"
-    assert verdict.points == "0 for, 3 open, 0 against, of 3"
-    assert "would show an effect of" in verdict.reason
+    assert verdict.word == "inconclusive"
+    assert verdict.counts == (0, 3, 0)
+    assert 0 < verdict.row["detectable"] < 1
 
 
 def test_equal_replicates_show_nothing_unless_they_are_counted():
     frame = points((0.0, 0.0), values=[np.zeros(10)], n=10)
-    assert judge_points(frame, claim("close", margin=0.01)).word == "cannot be checked"
+    assert judge_points(frame, claim("close", margin=0.01)).word == "not checkable"
     few, many = (frame.assign(total=total, values=None) for total in (100, 10_000))
     # of 100 up to 3.6 % are possible
-    assert judge_points(few, claim("close", margin=0.01)).word == "undecided"
-    assert judge_points(many, claim("close", margin=0.01)).word == "holds"
+    assert judge_points(few, claim("close", margin=0.01)).word == "inconclusive"
+    assert judge_points(many, claim("close", margin=0.01)).word == "supported"
 
 
 def test_the_members_of_a_group_speak_as_one():
@@ -183,7 +186,7 @@ def test_the_members_of_a_group_speak_as_one():
     verdict = judge_points(frame, claim())
     assert (verdict.word, verdict.counts) == ("mixed", (1, 0, 1))
     open_one = judge_points(points(BEYOND, UNDECIDED, BEYOND, group=[1, 1, 2]), claim())
-    assert (open_one.word, open_one.counts) == ("in part", (1, 1, 0))
+    assert (open_one.word, open_one.counts) == ("partly supported", (1, 1, 0))
 
 
 def test_no_interval_leaves_the_range_of_the_quantity():
@@ -195,11 +198,11 @@ def test_no_interval_leaves_the_range_of_the_quantity():
 @pytest.mark.parametrize(
     ("estimates", "half", "expected"),
     [
-        ([0.10, 0.11, 0.12], 0.001, "in part"),  # the first and the last may be farther apart
-        ([0.10, 0.11, 0.115], 0.001, "holds"),
-        ([0.10, 0.13], 0.001, "contrary"),
-        ([0.10, 0.12], 0.01, "undecided"),
-        ([0.10], 0.01, "cannot be checked"),  # one point has no range
+        ([0.10, 0.11, 0.12], 0.001, "partly supported"),  # the ends may be farther apart
+        ([0.10, 0.11, 0.115], 0.001, "supported"),
+        ([0.10, 0.13], 0.001, "contradicted"),
+        ([0.10, 0.12], 0.01, "inconclusive"),
+        ([0.10], 0.01, "not checkable"),  # one point has no range
     ],
 )
 def test_same_asks_of_any_two_points_whether_they_are_equivalent(estimates, half, expected):
@@ -215,24 +218,36 @@ def test_same_is_judged_part_by_part_on_pairs_of_replicates():
     frame["estimate"] = [row.mean() for row in frame["values"]]
     verdict = judge_points(frame.assign(part=["L=0.1", "L=0.1", "L=1", "L=1"]), claim("same"))
     assert (verdict.word, verdict.counts) == ("mixed", (1, 0, 1))
-    assert "weakest at point 3 against point 2" in verdict.statistic
+    assert verdict.row["what"] == "point 3 against point 2"
     assert judge_points(frame, claim("same")).counts == (1, 0, 5)
 
 
 def test_a_trend_counts_the_steps_that_go_the_other_way():
     frame = points(BEYOND, steps=[9], wrong=[2])
-    assert "Of 9 steps to a neighbour 2 go the other way." in judge_points(frame, claim()).reason
+    verdict = judge_points(frame, claim())
+    assert (verdict.row["steps"], verdict.row["wrong"]) == (9, 2)
+    said = describe_reason(claim(), verdict.row)
+    assert "Of 9 steps from one point to the next 2 go the other way." in said
 
 
-def test_the_text_names_the_weakest_point_its_interval_and_the_runs():
-    verdict = judge_points(points((0.02, 0.04), (0.01, 0.05), n=[10, 9]), claim(unit="points"))
-    assert verdict.reason == "2 for, 0 open, 0 against, of 2."
-    assert verdict.statistic == "3 points; weakest at point 1: 3 points [1, 5]; 9 runs"
-    one = judge_points(points((0.2, 0.4)), claim("dramatic", unit="%"))
-    assert one.statistic == "30 % [20, 40]"
-    assert one.reason == "Asked, in our reading: more than 10 %. 1 for, 0 open, 0 against, of 1."
-    other = judge_points(points(BEYOND, UNDECIDED, OTHER), claim(unit="s"))
-    assert "weakest at point 2: -0.15 s [-0.2, -0.1]" in other.statistic
+def test_the_row_names_the_weakest_point_its_interval_and_the_runs():
+    row = judge_points(points((0.02, 0.04), (0.01, 0.05), n=[10, 9]), claim(unit="points")).row
+    assert [row[name] for name in ("for", "open", "against", "points", "runs")] == [2, 0, 0, 2, 9]
+    assert (row["what"], row["low"], row["high"]) == ("point 1", 0.01, 0.05)
+    assert [row["smallest"], row["largest"], row["estimate"]] == pytest.approx([0.03] * 3)
+    said = describe_measured(claim(unit="points"), row)
+    assert said == (
+        "Measured: s. The claim asks for more than 0 points. All comparisons: 3 points. "
+        "Closest to failing: point 1, 3 points (95 %: 1 to 5). Runs: 9."
+    )
+    one = claim("dramatic", unit="%")
+    said = describe_measured(one, judge_points(points((0.2, 0.4)), one).row)
+    assert said == (
+        "Measured: s. The claim asks for more than 10 % (in our reading). "
+        "It is 30 % (95 %: 20 to 40)."
+    )
+    row = judge_points(points(BEYOND, UNDECIDED, OTHER), claim(unit="s")).row
+    assert (row["what"], row["low"], row["high"]) == ("point 2", -0.2, -0.1)
 
 
 @pytest.mark.parametrize(
@@ -244,8 +259,8 @@ def test_the_text_names_the_weakest_point_its_interval_and_the_runs():
     ],
 )  # fmt: skip
 def test_numbers_are_written_for_people(estimate, unit, text):
-    said = judge_points(points((estimate, estimate)), claim(unit=unit)).statistic
-    assert said.startswith(f"{text} [")
+    assert write_numbers(unit, estimate) == text
+    assert write_number(estimate, unit) == text.partition(" ")[0]
 
 
 def test_points_are_checked():
@@ -258,7 +273,7 @@ def test_points_are_checked():
 def test_a_net_count_cannot_exceed_those_that_differ():
     one = claim(range=(-1.0, 1.0))
     frame = points((0.0, 0.0), total=1000, discordant=3, values=None)
-    assert judge_points(frame, one).word == "undecided"
+    assert judge_points(frame, one).word == "inconclusive"
     with pytest.raises(InputError, match="more cases differ in net than are discordant"):
         judge_points(frame.assign(estimate=-0.3, low=-0.3, high=-0.3), one)
 
@@ -269,76 +284,113 @@ def test_a_net_count_cannot_exceed_those_that_differ():
 @pytest.mark.parametrize(
     ("status", "expected"),
     [
-        ("proved", "holds"),
-        ("corrected", "in part"),
-        ("ours", "holds"),
-        ("notation", "in part"),
-        ("refuted", "contrary"),
+        ("proved", "supported"),
+        ("corrected", "partly supported"),
+        ("ours", "supported"),
+        ("notation", "partly supported"),
+        ("refuted", "contradicted"),
     ],
 )
 def test_a_theorem_takes_its_statements_status(monkeypatch, status, expected):
-    rows = [
-        SimpleNamespace(key="5.10", status="proved"),
-        SimpleNamespace(key="5.1", status=status, gap="needs ST > 0"),
-    ]
-    theory = SimpleNamespace(statements=lambda: rows)
-    monkeypatch.setitem(sys.modules, "dlsim.theory", theory)
-    word = "proved" if status == "ours" else status
-    assert theorem_status("5.1") == (expected, f"Statement 5.1 is {word}: needs ST > 0.")
+    rows = {
+        "5.10": {"status": "proved", "gap": ""},
+        "5.1": {"status": status, "gap": "needs ST > 0"},
+    }
+    monkeypatch.setattr("dlsim.study.claims._statements", lambda: rows)
     theorem = claim(kind="theorem", statement="5.1")
-    assert judge_claim(theorem, points(OTHER)).word == expected  # not its numbers
-    assert theorem_status("5")[0] == "cannot be checked"  # a prefix is not the statement
+    verdict = judge_claim(theorem, points(OTHER))
+    assert verdict.word == expected  # not its numbers
+    word = "proved" if status == "ours" else status
+    said = describe_reason(theorem, verdict.row)
+    assert said.startswith("The one comparison contradicts the claim. ")
+    assert said.endswith(f"Statement 5.1 is {word}: needs ST > 0.")
+    assert theorem_status("5") == ("", "")  # a prefix is not the statement
 
 
 def test_without_the_statement_numbers_decide_if_there_are_any(monkeypatch):
-    monkeypatch.setitem(sys.modules, "dlsim.theory", SimpleNamespace(statements=list))
-    assert theorem_status("5.1") == (
-        "cannot be checked",
-        "The theory module does not hold statement 5.1 yet.",
-    )
+    monkeypatch.setattr("dlsim.study.claims._statements", dict)
     theorem = claim(kind="theorem", statement="5.1")
-    assert judge_claim(theorem).word == "cannot be checked"
-    assert judge_claim(theorem, points(BEYOND)).word == "holds"
+    assert judge_claim(theorem).word == "not checkable"
+    assert judge_claim(theorem, points(BEYOND)).word == "supported"
+
+
+def test_every_theorem_of_the_papers_has_its_statement():
+    theorems = [one for one in load_claims() if one.kind == "theorem"]
+    assert theorems
+    assert all(theorem_status(one.statement)[0] for one in theorems)
 
 
 def test_a_claim_without_a_measure_says_why():
-    verdict = judge_claim(claim(reason="The testbed is not public."))
-    assert (verdict.word, verdict.reason) == ("cannot be checked", "The testbed is not public.")
-    assert judge_claim(claim()).word == "cannot be checked"
+    one = claim(reason="The testbed is not public.")
+    verdict = judge_claim(one)
+    assert verdict.word == "not checkable"
+    assert describe_reason(one, verdict.row) == "The testbed is not public."
+    assert describe_measured(one, verdict.row) == ""
+    assert describe_reason(claim(), judge_claim(claim()).row) == "It was not measured."
+    empty = judge_points(points(BEYOND)[:0], claim())
+    assert describe_reason(claim(), empty.row) == "No point was run."
 
 
 # ---------------------------------------------------------- scorecard, headline
 
 
-def test_scorecard_and_headline():
-    about = claim("about", printed=(0.1,), figure="p-fig1")
-    verdicts = [judge_points(points((0.1, 0.11)), about), Verdict(claim(), "contrary", "No.")]
-    card = scorecard(verdicts)
-    assert list(card["verdict"]) == ["holds", "contrary"]
-    assert list(card["printed"]) == ["10 %", ""]
-    assert card.loc[0, "measured"] == "10.5 % [10, 11]"
-    assert card.loc[0, "figure"] == "p-fig1"
-    assert all(isinstance(cell, str) for cell in card.to_numpy().ravel())
-    assert list(words_for_readers(card)) == ["supported", "contradicted"]
-    assert scorecard([]).columns.equals(card.columns)
+def test_a_scorecard_is_read_as_it_was_written(tmp_path):
+    """One row per verdict: numbers stay numbers, and what was not measured stays blank."""
+    first, second = load_claims("mcdf")[:2]
+    verdicts = [
+        judge_points(points((0.1, 0.11), n=7), first),
+        Verdict(second, "not checkable", "No."),
+    ]
+    card = tabulate(verdicts, scale="quick", sample="quick scale, seed 3", experiment="changed")
+    assert card["verdict"].tolist() == ["supported", "not checkable"]
+    assert card["points"].tolist() == [1, 0]
+    assert card["runs"].tolist() == [7, 0]
+    assert set(card["sample"]) == {"quick scale, seed 3"}
+    path = tmp_path / "card.csv"
+    card.to_csv(path, index=False)
+    pd.testing.assert_frame_equal(read_scorecard(path), card, check_dtype=False)
+    path.write_text(path.read_text().replace(first.id, "mcdf-99"))
+    with pytest.raises(InputError, match=r"card\.csv: a claim must be one of .*'mcdf-99'"):
+        read_scorecard(path)
+    assert tabulate([]).columns.equals(card.columns)
+
+
+def test_the_headline_counts_verdicts():
     text = "1 supported, 0 partly supported, 0 mixed, 1 contradicted, 0 inconclusive"
-    assert headline(words_for_readers(card)) == f"2 claims: {text}, 0 not checkable"
+    assert headline(["supported", "contradicted"]) == f"2 claims: {text}, 0 not checkable"
     assert headline(["mixed"]).startswith("1 claim: 0 supported, 0 partly supported, 1 mixed, ")
-    assert headline([STRONGER]).endswith(", 0 not checkable, 1 stronger than claimed")
+    said = headline(["stronger than claimed"])
+    assert said.endswith(", 0 not checkable, 1 stronger than claimed")
+
+
+def test_what_claims_toml_says_stands_beside_the_numbers():
+    shown = with_sentences(read_scorecard(reference_of("mcdf"))).set_index("id")
+    known = {one.id: one for one in load_claims("mcdf")}
+    assert shown.loc["mcdf-2", "printed"] == "99 %"
+    for name, row in shown.iterrows():
+        one = known[name]
+        assert (row["claim"], row["where"], row["whose"]) == (one.sentence, one.where, one.whose)
+        assert row["figure"] == one.figure
 
 
 @pytest.mark.parametrize(
     ("direction", "printed", "favour", "estimates", "shown"),
     [
-        ("about", (0.1,), "more", (0.2, 0.3), STRONGER),  # beyond 12 % at every point
+        (
+            "about",
+            (0.1,),
+            "more",
+            (0.2, 0.3),
+            "stronger than claimed",
+        ),  # beyond 12 % at every point
         ("about", (0.1,), "more", (0.01, 0.3), "contradicted"),
         ("about", (0.1,), "more", (0.01, 0.02), "contradicted"),
         ("about", (0.1,), "more", (0.1, 0.3), "mixed"),
         ("about", (0.1,), "", (0.2, 0.3), "contradicted"),
         ("about", (0.1,), "less", (0.2, 0.3), "contradicted"),
-        ("between", (0.1, 0.2), "less", (0.01, 0.05), STRONGER),
-        ("between", (0.1, 0.2), "less", (-0.05, 0.05), STRONGER),
-        ("between", (0.1, 0.2), "more", (12.0, 13.0), STRONGER),
+        ("between", (0.1, 0.2), "less", (0.01, 0.05), "stronger than claimed"),
+        ("between", (0.1, 0.2), "less", (-0.05, 0.05), "stronger than claimed"),
+        ("between", (0.1, 0.2), "more", (12.0, 13.0), "stronger than claimed"),
     ],
 )
 @pytest.mark.parametrize("unit", ["points", "times"])
@@ -347,17 +399,15 @@ def test_a_claim_that_is_exceeded_in_its_favour_is_shown_as_stronger(
 ):
     about = claim(direction, printed=printed, favour=favour, unit=unit)
     verdict = judge_points(points(*((value, value + 0.001) for value in estimates)), about)
-    assert verdict.word_for_readers == shown
-    # the scorecard keeps the word of the data
-    assert scorecard([verdict]).loc[0, "verdict"] == ("mixed" if shown == "mixed" else "contrary")
+    assert verdict.word == shown
 
 
-def test_the_claims_of_paper_m_that_are_exceeded_are_shown_as_stronger():
+def test_the_claims_of_paper_m_that_are_exceeded_are_stronger_than_claimed():
     """Printed: 10 %; measured: 28.8 to 32.5 %."""
-    card = read_scorecard(reference_of("mcdf")).set_index("id", drop=False)
-    shown = words_for_readers(card)
-    assert [name for name in card.index if shown[name] == STRONGER] == ["mcdf-5a", "mcdf-5b"]
-    reasons = with_sentences(card)["reason"]
+    card = with_sentences(read_scorecard(reference_of("mcdf"))).set_index("id", drop=False)
+    stronger = card[card["verdict"] == "stronger than claimed"]
+    assert stronger.index.tolist() == ["mcdf-5a", "mcdf-5b"]
+    reasons = card["reason"]
     assert reasons["mcdf-5a"].startswith(
         "Of 2 comparisons 2 exceed the paper's number in its favour."
     )
@@ -378,21 +428,24 @@ def test_sentences_that_readers_see_stand_alone():
 @pytest.mark.parametrize(
     ("quick", "full", "expected"),
     [
-        ("holds", "holds", "agrees"), ("undecided", "undecided", "agrees"),
-        ("undecided", "holds", "undecided at this size"),
-        ("cannot be checked", "holds", "not checked at this size"),
-        ("contrary", "undecided", "more than at full scale"),
-        ("contrary", "in part", "CONTRADICTS"), ("in part", "contrary", "CONTRADICTS"),
-        ("holds", "mixed", "CONTRADICTS"), ("mixed", "contrary", "agrees in part"),
-        ("in part", "mixed", "agrees in part"), ("holds", "", ""),
+        ("supported", "supported", "agrees"), ("inconclusive", "inconclusive", "agrees"),
+        ("inconclusive", "supported", "inconclusive at this size"),
+        ("not checkable", "supported", "not checked at this size"),
+        ("contradicted", "inconclusive", "more than at full scale"),
+        ("contradicted", "partly supported", "CONTRADICTS"),
+        ("partly supported", "contradicted", "CONTRADICTS"),
+        ("supported", "mixed", "CONTRADICTS"), ("mixed", "contradicted", "agrees in part"),
+        ("partly supported", "mixed", "agrees in part"), ("supported", "", ""),
+        ("stronger than claimed", "supported", "CONTRADICTS"),
+        ("stronger than claimed", "contradicted", "agrees in part"),
     ],
 )  # fmt: skip
 def test_a_verdict_is_compared_with_that_at_full_scale(quick, full, expected):
     assert agreement(quick, full) == expected
 
 
-def test_verdicts_are_six_words_with_six_symbols():
-    assert len(SYMBOLS) == len(set(SYMBOLS.values())) == 6
+def test_verdicts_are_seven_words_with_seven_symbols():
+    assert len(VERDICTS) == len({one.symbol for one in VERDICTS.values()}) == 7
     with pytest.raises(InputError, match="got 'maybe'"):
         Verdict(claim(), "maybe", "")
 

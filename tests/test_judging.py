@@ -23,9 +23,10 @@ from dlsim.study import (
     student_interval,
     sweep,
 )
-from dlsim.study.claims import load_claims
+from dlsim.study.claims import beside_reference, load_claims, read_scorecard
 from dlsim.study.judging import POINT_COLUMNS
-from dlsim.study.readings import by_reading, list_readings, name_reading
+from dlsim.study.readings import by_reading, list_readings
+from dlsim.study.session import name_reading
 from tests.intervals import student
 
 LOADS = (0.1, 0.5, 1.0)
@@ -201,12 +202,12 @@ def test_save_writes_the_numbers_and_the_current_picture_once(out):
 def test_the_scorecard_has_every_claim_and_says_what_was_not_judged(out):
     judge("mcdf-1", all_policies(0.5))
     shown = show_scorecard("whose").to_html()
-    card = pd.read_csv(out / "data" / "mcdf-claims.csv", index_col="id", keep_default_na=False)
+    card = beside_reference(read_scorecard(out / "data" / "mcdf-claims.csv")).set_index("id")
     assert sorted(card.index) == sorted(claim.id for claim in load_claims("mcdf"))
-    assert card.loc["mcdf-1", "verdict"] == "holds"
+    assert card.loc["mcdf-1", "verdict"] == "supported"
     assert card.loc["mcdf-1", "agreement"] == "CONTRADICTS"  # made up, unlike the reference
-    assert card.loc["mcdf-6", "verdict"] == "cannot be checked"
-    assert card.loc["mcdf-19", "verdict"] == "holds"  # needs no frame
+    assert card.loc["mcdf-6", "verdict"] == "not checkable"
+    assert card.loc["mcdf-19", "verdict"] == "supported"  # needs no frame
     assert "authors' measurement" in unescape(shown)
 
 
@@ -222,10 +223,10 @@ def verdict_from(points, least):
 
     alone, at_once = sides("low", "high"), sides("least", "most")
     if (alone == 1).all():
-        return "holds"
+        return "supported"
     if (at_once == -1).any():
-        return "mixed" if (at_once == 1).any() else "contrary"
-    return "in part" if (at_once == 1).any() else "undecided"
+        return "mixed" if (at_once == 1).any() else "contradicted"
+    return "partly supported" if (at_once == 1).any() else "inconclusive"
 
 
 @pytest.mark.parametrize("ratio", [0.1, 0.19, 0.2, 0.5])
@@ -270,10 +271,10 @@ def test_the_map_of_all_readings_runs_each_once(out, monkeypatch):
     assert "mcdf-19" not in table.index  # readings do not matter to it
     assert (out / "figures" / "mcdf-readings.png").exists()
     numbers = pd.read_csv(out / "data" / "mcdf-readings-intervals.csv")
-    kept = by_reading(numbers.fillna({"points": ""}))  # the data hold the words of the data
-    assert kept.loc["mcdf-1", "default"] == "holds 3/3"
-    assert kept.index.equals(table.index)
-    assert list(kept) == list(table)
+    words, counts = by_reading(numbers)
+    assert (words.loc["mcdf-1", "default"], counts.loc["mcdf-1", "default"]) == ("supported", "3/3")
+    assert words.index.equals(table.index)
+    assert list(words) == list(table)
 
 
 def test_the_notebooks_own_reading_comes_first(tmp_path, monkeypatch):

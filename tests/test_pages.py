@@ -5,6 +5,7 @@ import json
 import os
 import re
 import subprocess
+from collections import Counter
 from html.parser import HTMLParser
 
 import matplotlib.pyplot as plt
@@ -14,12 +15,13 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from dlsim.errors import InputError
 from dlsim.output_folder import OutputFolder
-from dlsim.study import results_page, scorecard, verdict_text
-from dlsim.study.claims import SHOWN, SHOWN_WORDS, load_claims
+from dlsim.study import results_page, scorecard
+from dlsim.study.claims import VERDICTS, load_claims, read_scorecard, reference_of
 from dlsim.study.figures import load_figures
 from dlsim.study.pages import PageFrame, set_formulas, write_page
 from dlsim.study.report import Results
 from dlsim.study.results_page import write_results_page
+from dlsim.study.verdict import describe_comparisons
 from tests.made_up_run import META, ended, make_run, write_scorecard_notebook
 from tests.test_report import verdicts
 
@@ -231,13 +233,13 @@ def test_the_first_screen_says_what_was_found(whole):
         assert set(about["claims"]) <= set(known)
         assert about["found"] in first
         assert about["terms"] in first
-    for meaning in (one.meaning for one in SHOWN.values()):
+    for meaning in (one.meaning for one in VERDICTS.values()):
         assert meaning in first
 
 
 def test_bars_count_every_verdict(whole):
     _, page = whole
-    words = list(verdicts()["verdict"].map(SHOWN_WORDS))
+    words = list(verdicts()["verdict"])
     first = page.whole[: page.whole.index('class="bar"', page.whole.index('class="bar"') + 9)]
     shown = {word: int(n) for n, word in re.findall(r'title="(\d+) ([a-z ]+)"', first)}
     assert shown == {word: words.count(word) for word in dict.fromkeys(words)}
@@ -249,7 +251,7 @@ def test_the_page_shows_every_claim_and_figure(whole):
     for row in verdicts().to_dict("records"):
         assert known[row["id"]].sentence in page.text
         assert f"claim-{row['id']}" in page.ids
-        assert verdict_text.describe_comparisons(row["points"]) in page.text
+        assert describe_comparisons(row) in page.text
     for row in load_figures()[1]:
         assert row.title in page.text
         assert (row.id in page.ids) == (row.notebook == "20-mcdf"), row.id
@@ -275,9 +277,9 @@ def test_what_comes_from_outside_is_escaped(folder):
 
 
 def test_beside_a_quick_verdict_stands_that_of_the_papers_size(tmp_path):
-    card = verdicts().assign(reference="contrary", agreement="CONTRADICTS")
-    page = pages_of(make_run(tmp_path / "r", card))
-    said = {"stronger than claimed": 2, "contradicted": len(card) - 2}  # mcdf-5a and mcdf-5b
+    page = pages_of(make_run(tmp_path / "r", verdicts().assign(scale="quick")))
+    said = Counter(read_scorecard(reference_of("mcdf"))["verdict"])
+    assert said["stronger than claimed"] == 2  # mcdf-5a and mcdf-5b
     for word, count in said.items():
         assert f'title="{count} {word}"' in page.whole
         assert page.text.count(f"at full scale: {word}") == count
@@ -288,7 +290,7 @@ def test_the_line_of_the_terminal(folder, monkeypatch):
     results = ended(folder), ended(folder, "90-scorecard")
     line = write_results_page(folder, results, META)
     words = list(verdicts()["verdict"])
-    assert line.startswith(f"{len(words)} claims: {words.count('holds')} supported")
+    assert line.startswith(f"{len(words)} claims: {words.count('supported')} supported")
     assert line.endswith(", 1 not checkable - results/latest/report.html")
     failed = ended(folder, status="failed", error="no")
     assert "; 1 notebook failed - " in write_results_page(folder, [failed], META)
@@ -370,7 +372,7 @@ def test_verdicts_are_counted_once_where_a_paper_has_two_notebooks(folder):
 
 
 def test_results_of_another_run_in_the_folder_are_not_in_the_record(folder):
-    Results(folder).table("bricks-claims", verdicts().assign(paper="bricks"))
+    Results(folder).table("bricks-claims", read_scorecard(reference_of("bricks")))
     pages_of(folder)
     record = json.loads((folder / "run.json").read_text())
     assert {row["paper"] for row in record["claims"]} == {"mcdf"}

@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 import dlsim
-from dlsim.study.claims import SHOWN_SYMBOLS, words_for_readers
+from dlsim.study.claims import VERDICTS
 from dlsim.study.figures import load_figures, paper_letters
 from dlsim.study.findings import load_findings
 
@@ -375,9 +375,9 @@ def test_readme_counts_the_verdicts_of_the_reference_results():
     counted = Counter()
     for paper in paper_letters().values():
         path = ROOT / "data" / "reference" / paper / f"{paper}-claims.csv"
-        counted.update(words_for_readers(pd.read_csv(path, keep_default_na=False)))
+        counted.update(pd.read_csv(path)["verdict"])
     told = dict(re.findall(r"\*\*([a-z ]+)\*\*, (\d+)", text))
-    assert told == {word: str(counted[word]) for word in SHOWN_SYMBOLS}
+    assert told == {word: str(counted[word]) for word in VERDICTS}
     assert f"judged in {counted.total()} parts" in text
 
 

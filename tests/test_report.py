@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from dlsim.errors import InputError
-from dlsim.study.claims import judge_claim, load_claims, scorecard
+from dlsim.study.claims import judge_claim, load_claims, tabulate
 from dlsim.study.figures import load_figures
 from dlsim.study.report import Results
 
@@ -42,9 +42,9 @@ def judged():
     row = {"estimate": 0.1, "low": 0.09, "high": 0.11}
     points = pd.DataFrame([{"point": name, **row} for name in ("<b> & co", "other")])
     claims = load_claims("mcdf")
-    return scorecard(
-        [judge_claim(claim, points) for claim in claims[:-1]] + [judge_claim(claims[-1])]
-    )
+    judged = [judge_claim(claim, points) for claim in claims[:-1]] + [judge_claim(claims[-1])]
+    about = {"scale": "full", "sample": "full scale, seed 7", "experiment": "as shipped"}
+    return tabulate(judged, **about)
 
 
 def verdicts():

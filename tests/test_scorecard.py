@@ -13,31 +13,27 @@ from dlsim.errors import InputError
 from dlsim.files import shared_file
 from dlsim.output_folder import OutputFolder
 from dlsim.study import scorecard
-from dlsim.study.claims import SHOWN_SYMBOLS, SHOWN_WORDS, SYMBOLS, load_claims, reference_of
+from dlsim.study.claims import VERDICTS, Verdict, load_claims, reference_of
 from dlsim.study.notebooks import run_all
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def row(claim, verdict="holds", **change):
-    fields = {"id": claim, "paper": claim.rpartition("-")[0], "where": "1", "whose": "theorem"}
-    fields |= {"claim": "<b> & co", "printed": "", "measured": "3", "points": ""}
-    fields |= {"verdict": verdict, "reason": "Because.", "figure": "", "reference": "holds"}
-    return fields | {"agreement": "CONTRADICTS" if verdict == "contrary" else "agrees"} | change
+def row(name, verdict="supported", **change):
+    known = {claim.id: claim for claim in load_claims()}
+    numbers = {"for": 3, "points": 3, "runs": 4, "what": "<b> & co", "estimate": 0.3}
+    numbers |= {"low": 0.2, "high": 0.4, "smallest": 0.3, "largest": 0.5}
+    about = {"scale": "quick", "sample": "quick scale, seed 3", "experiment": "as shipped"}
+    return Verdict(known[name], verdict, "", numbers).row | about | change
 
 
 @pytest.fixture
 def run(tmp_path):
-    """A run of paper B only, quick, that left two claims."""
-    frame = pd.DataFrame([row("bricks-1", "contrary"), row("bricks-2")])
+    """A run of paper B only, quick, that left two claims: one is contradicted at full scale."""
+    frame = pd.DataFrame([row("bricks-2a", "contradicted"), row("bricks-3")])
     OutputFolder(tmp_path).acquire()
     (tmp_path / "data").mkdir()
     frame.to_csv(tmp_path / "data" / "bricks-claims.csv", index=False)
-    (tmp_path / "notebooks").mkdir()
-    (tmp_path / "notebooks" / "60-bricks.ipynb").touch()
-    given = {"scale": "quick", "seed": 3, "runs": 4, "reading": {"load": "util"}}
-    stamp = tmp_path / "notebooks" / ".60-bricks.stamp.json"
-    stamp.write_text(json.dumps({"parameters": given}))
     return tmp_path
 
 
@@ -53,31 +49,33 @@ def test_without_a_run_the_reference_is_shown(tmp_path):
 def test_a_run_comes_first_and_says_how_it_was_run(run):
     frame = scorecard.read_scorecards(run)
     ours = frame[frame["paper"] == "bricks"]
-    assert list(ours["id"]) == ["bricks-1", "bricks-2"]
-    assert set(ours["origin"]) == {"this run, scale quick, seed 3, 4 runs, load=util"}
-    assert set(frame[frame["paper"] != "bricks"]["origin"]) == {scorecard.REFERENCE}
-    (run / "notebooks" / "60-bricks.ipynb").unlink()  # as after a failure
-    frame = scorecard.read_scorecards(run)
-    assert frame.loc[frame["paper"] == "bricks", "origin"].str.contains("did not end").all()
+    assert list(ours["id"]) == ["bricks-2a", "bricks-3"]
+    assert set(ours["origin"]) == {"this run: quick scale, seed 3"}
+    assert list(ours["reference"]) == ["supported", "supported"]
+    assert list(ours["agreement"]) == ["CONTRADICTS", "agrees"]
+    rest = frame[frame["paper"] != "bricks"]
+    assert set(rest["origin"]) == {scorecard.REFERENCE}
+    assert set(rest["reference"]) == set(rest["agreement"]) == {""}
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"parameters": []}',
-                                  '{"parameters": {"reading": ["load"]}}'])  # fmt: skip
-def test_a_damaged_stamp_tells_nothing(run, text):
-    (run / "notebooks" / ".60-bricks.stamp.json").write_text(text)
-    frame = scorecard.read_scorecards(run)
-    assert frame.loc[frame["paper"] == "bricks", "origin"].str.contains("did not end").all()
+@pytest.mark.parametrize("change", [{"scale": "full"}, {"experiment": "changed"}])
+def test_only_a_quick_run_of_what_is_shipped_stands_beside_the_reference(run, change):
+    frame = pd.DataFrame([row("bricks-2a", "contradicted", **change)])
+    frame.to_csv(run / "data" / "bricks-claims.csv", index=False)
+    ours = scorecard.read_scorecards(run).query("paper == 'bricks'")
+    assert (ours["reference"].item(), ours["agreement"].item()) == ("", "")
 
 
-@pytest.mark.parametrize("text", ["", "id,verdict\na,holds\n", "\0\0", 'id,"\n'])
+@pytest.mark.parametrize("text", ["", "id,verdict\na,supported\n", "\0\0", 'id,"\n'])
 def test_what_is_no_scorecard_is_refused(run, text):
     (run / "data" / "bricks-claims.csv").write_text(text)
     with pytest.raises(InputError, match=r"bricks-claims\.csv.*run dlsim reproduce again"):
         scorecard.read_scorecards(run)
 
 
-def test_a_seventh_verdict_is_refused(run):
-    pd.DataFrame([row("bricks-1", "maybe")]).to_csv(run / "data" / "bricks-claims.csv", index=False)
+def test_an_unknown_verdict_is_refused(run):
+    frame = pd.DataFrame([row("bricks-2a") | {"verdict": "maybe"}])
+    frame.to_csv(run / "data" / "bricks-claims.csv", index=False)
     with pytest.raises(InputError, match="'maybe'"):
         scorecard.read_scorecards(run)
 
@@ -85,7 +83,7 @@ def test_a_seventh_verdict_is_refused(run):
 def test_counts_and_picture_agree(run):
     frame = scorecard.read_scorecards(run)
     counts = scorecard.count_verdicts(frame)
-    assert list(counts.columns) == list(SHOWN_SYMBOLS)
+    assert list(counts.columns) == list(VERDICTS)
     assert counts.loc["bricks"].tolist() == [1, 0, 0, 1, 0, 0, 0]
     ax = scorecard.plot_counts(frame)
     widths = sum(patch.get_width() for patch in ax.patches)
@@ -93,7 +91,7 @@ def test_counts_and_picture_agree(run):
     texts = [text.get_text() for text in ax.texts]
     for paper in counts.index:
         for word, number in counts.loc[paper].items():
-            assert not number or f"{SHOWN_SYMBOLS[word]} {number}" in texts
+            assert not number or f"{VERDICTS[word].symbol} {number}" in texts
     plt.close("all")
     with pytest.raises(InputError, match="needs claims"):
         scorecard.plot_counts(frame[:0])
@@ -101,22 +99,22 @@ def test_counts_and_picture_agree(run):
 
 def test_tables_escape_and_mark(run):
     frame = scorecard.read_scorecards(run)
-    html = scorecard.style_claims(frame, "id", "claim", "verdict", "reference").to_html()
+    html = scorecard.style_claims(frame, "id", "measured", "verdict", "reference").to_html()
     assert "<b>" not in html
     assert "&lt;b&gt; &amp; co" in html
     assert html.count("<tr>") == len(frame) + 1
     for word in set(frame["verdict"]):
-        assert f"{SYMBOLS[word]} {SHOWN_WORDS[word]}" in html
+        assert f"{VERDICTS[word].symbol} {word}" in html
 
 
 def test_the_verdicts_of_a_notebook_are_marked(run):
     frame = scorecard.read_scorecards(run).query("paper == 'bricks'")
     html = scorecard.style_verdicts(frame, "whose").to_html()
     for word in (
-        f"{SYMBOLS['contrary']} contradicted",
+        f"{VERDICTS['contradicted'].symbol} contradicted",
         "CONTRADICTS",
-        "Because.",
-        "theorem",
+        "Of 3 comparisons 3 support the claim.",
+        "measurement",
         "&lt;b&gt; &amp; co",
     ):
         assert word in html
@@ -128,15 +126,15 @@ def test_the_notebook_reads_the_run_it_belongs_to(run):
     (result,) = run_all(["90-scorecard"], out=run)
     assert (result.status, result.error) == ("ok", "")
     text = result.path.read_text("utf-8")
-    assert "scale quick, seed 3, 4 runs, load=util" in text
+    assert "this run: quick scale, seed 3" in text
     shown = {
         cell["id"]: "".join(map(str, cell["outputs"]))
         for cell in json.loads(text)["cells"]
         if cell["cell_type"] == "code"
     }
-    assert "bricks-1" in shown["against"]
-    assert "bricks-2" not in shown["against"]
-    assert "bricks-1" in shown["contradictions"]
+    assert "bricks-2a" in shown["against"]
+    assert "bricks-3" not in shown["against"]
+    assert "bricks-2a" in shown["contradictions"]
     assert "mcdf-2" in shown["changes"]
     assert "rare counts" in shown["errors"]
     total = len(scorecard.read_scorecards(run))

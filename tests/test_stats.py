@@ -321,5 +321,5 @@ def test_the_shipped_calibration_has_every_row_within_five_percent():
     rows = table[["law", "points", "correlation", "runs"]].itertuples(index=False, name=None)
     assert set(rows) == set(pd.MultiIndex.from_product(grid))
     most = stats.binom.ppf(0.9995, table["draws"], 0.05) / table["draws"]
-    assert (table["contrary"] <= most).all()
-    assert (table["holds"] <= most).all()
+    assert (table["contradicted"] <= most).all()
+    assert (table["supported"] <= most).all()

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.colors import to_hex, to_rgb
 
 from dlsim.study import plot, style
-from dlsim.study.claims import SHOWN, SHOWN_SYMBOLS
+from dlsim.study.claims import VERDICTS
 
 #: Okabe and Ito, "Color Universal Design", 2008; fixed once, readers rely on them.
 FOR_LIFE = {
@@ -112,28 +112,27 @@ def test_an_unknown_policy_never_looks_like_a_known_one():
 
 
 def test_verdicts_carry_colour_and_symbol():
-    words = list(SHOWN_SYMBOLS)
+    words = list(VERDICTS)
     frame = pd.DataFrame([words, words[::-1]], index=["c-1", "c-2"], columns=list("abcdefg"))
-    ax = plot.plot_verdict_map(frame)
-    assert [text.get_text() for text in ax.texts] == [SHOWN_SYMBOLS[w] for w in words + words[::-1]]
+    none = frame.map(lambda _: "")
+    ax = plot.plot_verdict_map(frame, none)
+    symbols = [VERDICTS[word].symbol for word in words + words[::-1]]
+    assert [text.get_text() for text in ax.texts] == symbols
     ax.figure.canvas.draw()
     cells = ax.collections[0].get_facecolors()
-    colors = [one.color for one in SHOWN.values()]
+    colors = [one.color for one in VERDICTS.values()]
     assert [to_hex(cell).upper() for cell in cells[:7]] == colors
     assert [text.get_text() for text in ax.get_yticklabels()] == ["c-1", "c-2"]
-    counted = plot.plot_verdict_map(
-        frame.replace("partly supported", "partly supported 17/20").rename({"c-1": "mcdf-2"})
-    )
-    assert [text.get_text() for text in counted.texts][
-        1
-    ] == f"{SHOWN_SYMBOLS['partly supported']} 17/20"
+    counts = none.mask(frame == "partly supported", "17/20")
+    counted = plot.plot_verdict_map(*(one.rename({"c-1": "mcdf-2"}) for one in (frame, counts)))
+    assert counted.texts[1].get_text() == f"{VERDICTS['partly supported'].symbol} 17/20"
     assert counted.get_yticklabels()[0].get_text().startswith("2: Without admission control")
 
 
 @pytest.mark.parametrize("kind", BLINDNESS)
 def test_verdict_text_is_legible_on_every_background(kind):
     # lightness distance of dark text on the tint; CIELAB L* runs from 0 to 100
-    for ink in (one.color for one in SHOWN.values()):
+    for ink in (one.color for one in VERDICTS.values()):
         assert lab(ink, kind)[0] - lab("#222222", kind)[0] > 55
 
 

@@ -173,11 +173,9 @@ def mean_ratio(frame: pd.DataFrame, method: str, rival: str) -> pd.DataFrame:
         low, high = bootstrap((means,), np.mean, rng=0).confidence_interval
         largest = int(ratios.argmax())
         platform, rest = there.iloc[largest], ratios.drop(largest)
-        row["beside"] = (
-            f"median {ratios.median():.4g}, largest {ratios.max():.4g} at K "
-            f"{platform['clusters']:.0f}, replicate {platform['replicate']:.0f}, "
-            f"mean without it {rest.mean():.4g}"
-        )
+        where = f"K {platform['clusters']:.0f}, replicate {platform['replicate']:.0f}"
+        row |= {"median": ratios.median(), "outlier": ratios.max(), "outlier_at": where}
+        row |= {"mean_without": rest.mean()}
     return pd.DataFrame([{**row, "low": low, "high": high}])
 
 

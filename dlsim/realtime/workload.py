@@ -373,7 +373,7 @@ def _with_attrs(
 
 
 def realised_load(tasks: pd.DataFrame, cluster: Cluster, horizon: float) -> float:
-    """Load that a set of tasks really is, by paper M's own definition (section 6.1)."""
+    """Return the least times of all tasks over the horizon: the load by paper M's section 6.1."""
     instance("cluster", cluster, Cluster)
     (horizon,) = require_positive(horizon=horizon)
     (sigma,) = model.task_columns(tasks, ["sigma"], unique=False)

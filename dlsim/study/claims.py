@@ -8,26 +8,22 @@ A point is *for* the claim if its interval lies wholly in the region, *against* 
 lies wholly outside, and *open* otherwise; for a region with two ends this is a test of
 equivalence. The verdict on its points, a family of comparisons, is
 
-- *holds* if every point is for it, each by its own 95 % interval (an intersection of tests,
+- *supported* if every point is for it, each by its own 95 % interval (an intersection of tests,
   which needs no correction);
 
 otherwise, by intervals that cover all points of the family at once with probability 95 %,
 
-- *contrary* if a point is against it and none for it, *mixed* if there are both,
-- *in part* if a point is for it and none against it, *undecided* if there is neither.
+- *contradicted* if a point is against it and none for it, *mixed* if there are both,
+- *partly supported* if a point is for it and none against it, *inconclusive* if there is neither.
 
-The verdict on a theorem is the status of its statement in `dlsim.theory`.
-
-The data hold these words, so that tables of results stay comparable with earlier ones. Readers
-see the words of `SHOWN_WORDS`: supported, partly supported, mixed, contradicted, inconclusive,
-not checkable. A claim is *stronger than claimed* if every point is against it because it exceeds
-the paper's number in the paper's favour.
+A claim is *stronger than claimed* if every point is against it because it exceeds the paper's
+number in the paper's favour. The verdict on a theorem is the status of its statement in
+`dlsim.theory`.
 """
 
-import importlib
+import csv
 import math
 import os
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -59,9 +55,6 @@ MARGINS = {
 }
 #: The sides of a claim that a point can be on.
 SIDES = ("for", "open", "against")
-#: How many printed numbers a direction compares with.
-PRINTED = {"about": 1, "between": 2}
-
 WHOSE = ("authors' measurement", "authors' statement", "theorem", "quoted")
 CLAIM_KINDS = ("measured", "theorem")
 
@@ -69,64 +62,72 @@ CLAIM_KINDS = ("measured", "theorem")
 class VerdictWord(NamedTuple):
     """How readers see a verdict: the symbol and the word say the same without the colour."""
 
-    shown: str
     symbol: str
     color: str  # of the background
     meaning: str
 
 
-#: The verdicts by the words of the data, best first.
-VERDICT_WORDS = {
-    "holds": VerdictWord(
-        "supported", "✓", "#BFE3D6",
+#: Every word of a verdict, in the order of bars and legends.
+VERDICTS = {
+    "supported": VerdictWord(
+        "✓", "#BFE3D6",
         "Every comparison that the claim makes comes out as claimed (each with 95 % confidence).",
     ),
-    "in part": VerdictWord(
-        "partly supported", "◐", "#E3EFB4",
+    "partly supported": VerdictWord(
+        "◐", "#E3EFB4",
         "Some comparisons come out as claimed, and none is shown to be otherwise.",
     ),
     "mixed": VerdictWord(
-        "mixed", "◪", "#F6E7A8",
+        "◪", "#F6E7A8",
         "Some comparisons come out as claimed, and others are shown to be otherwise.",
     ),
-    "contrary": VerdictWord(
-        "contradicted", "✗", "#F2B999",
+    "contradicted": VerdictWord(
+        "✗", "#F2B999",
         "Some comparisons are shown to be otherwise, and none comes out as claimed.",
     ),
-    "undecided": VerdictWord(
-        "inconclusive", "?", "#DCE3F2",
+    "inconclusive": VerdictWord(
+        "?", "#DCE3F2",
         "With this number of runs the intervals are too wide to say.",
     ),
-    "cannot be checked": VerdictWord(
-        "not checkable", "–", "#E4E4E4",
+    "not checkable": VerdictWord(
+        "–", "#E4E4E4",
         "The paper does not say enough to measure it, or it is not about numbers.",
     ),
+    "stronger than claimed": VerdictWord(
+        "↑", "#C9DFF5",
+        "The measurement exceeds the paper's number, in the paper's favour.",
+    ),
 }  # fmt: skip
-#: Shown in place of "contradicted" if the measured number exceeds the paper's in its favour.
-STRONGER = "stronger than claimed"
-#: Every word that readers see, in the order of bars and legends.
-SHOWN = {one.shown: one for one in VERDICT_WORDS.values()}
-SHOWN[STRONGER] = VerdictWord(
-    STRONGER, "↑", "#C9DFF5", "The measurement exceeds the paper's number, in the paper's favour."
-)
-SYMBOLS = {word: one.symbol for word, one in VERDICT_WORDS.items()}
-SHOWN_WORDS = {word: one.shown for word, one in VERDICT_WORDS.items()}
-SHOWN_SYMBOLS = {word: one.symbol for word, one in SHOWN.items()}
+
+#: The columns of a verdict, with the kind of value that `files.read_csv` reads (data/README.md
+#: says what they hold).
+COLUMNS = {
+    "id": "text",
+    "verdict": "text",
+    **dict.fromkeys(("for", "open", "against", "points", "runs"), "whole"),
+    "what": "any",
+    **dict.fromkeys(("estimate", "low", "high"), "number or blank"),
+    **dict.fromkeys(("smallest", "largest", "detectable"), "number or blank"),
+    **dict.fromkeys(("none", "cases", "steps", "wrong"), "number or blank"),
+    **dict.fromkeys(("median", "outlier", "mean_without"), "number or blank"),
+    **dict.fromkeys(("outlier_at", "unit", "scale", "sample", "experiment", "reason"), "any"),
+}
+#: Directions of claims that compare with printed numbers, and with how many.
+PRINTED = {"about": 1, "between": 2}
 #: On which side of the printed number the measured one would be even better for the paper.
 FAVOURS = ("", "more", "less")
 
-#: The columns of a scorecard.
-SCORECARD_COLUMNS = (
-    "id paper where whose claim printed measured points verdict reason figure reference agreement"
-).split()
-#: Units of shares, which are kept as fractions.
-_SHARE_UNITS = ("%", "points")
-
 #: What the status of a statement of `dlsim.theory` means for a claim.
 VERDICT_OF_STATUS = {
-    **dict.fromkeys(("proved", "ours"), "holds"),
-    **dict.fromkeys(("corrected", "notation"), "in part"),
-    "refuted": "contrary",
+    **dict.fromkeys(("proved", "ours"), "supported"),
+    **dict.fromkeys(("corrected", "notation"), "partly supported"),
+    "refuted": "contradicted",
+}
+#: What a point may have beside its estimate, as a mean that one value dominates has.
+_BESIDE = ("median", "outlier", "outlier_at", "mean_without")
+#: The numbers of a claim that was not measured.
+_NOT_MEASURED: dict[str, Any] = {
+    name: {"whole": 0, "number or blank": math.nan}.get(kind, "") for name, kind in COLUMNS.items()
 }
 
 
@@ -184,14 +185,6 @@ class Claim:
         raise InputError(f"claim {self.id}: {rule}; got {value!r}")
 
     @property
-    def threshold(self) -> str:
-        """The condition on the statistic by direction and margin, in words."""
-        words = {"above": "more than", "dramatic": "more than", "below": "less than"}
-        words |= {"marginal": "nearer to 0 than", "close": "within", "same": "no two farther than"}
-        margin = write_numbers(self.unit, self.margin)
-        return f"{words.get(self.direction, self.direction)} {margin}"
-
-    @property
     def region(self) -> tuple[float, float]:
         """Where the statistic must lie, as (least, greatest)."""
         if self.direction in PRINTED:
@@ -247,80 +240,32 @@ def load_claims(paper: str | None = None, path: StrPath | None = None) -> list[C
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict on a claim, with its reason."""
+    """The verdict on a claim: one word, and the numbers that it rests on."""
 
     claim: Claim
-    word: str  # of `SYMBOLS`
-    reason: str  # in sentences
-    statistic: str = ""  # the measured numbers, as text
-    counts: tuple[int, ...] = ()  # the numbers of points for the claim, open, and against it
-    #: The row of `intervals` that speaks most against the claim.
-    worst_point: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
-    #: The fewest replicates of a point, 0 where they are not known.
-    runs: int = field(default=0, compare=False, repr=False)
+    word: str  # of `VERDICTS`
+    reason: str = ""  # why it could not be measured, where the claim does not say so
+    #: Values of `COLUMNS`, if anything was measured.
+    numbers: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
     #: The points as `intervals` returns them; None if nothing was measured.
     intervals: pd.DataFrame | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        one_of("a verdict", self.word, SYMBOLS)
+        one_of("a verdict", self.word, VERDICTS)
 
     def __str__(self) -> str:
         return self.word
 
     @property
-    def points(self) -> str:
-        """How many points are for the claim, open, and against it."""
-        return _describe_counts(self.counts)
+    def row(self) -> dict[str, Any]:
+        """The verdict as a row of a scorecard."""
+        about = {"id": self.claim.id, "verdict": self.word, "unit": self.claim.unit}
+        return {**_NOT_MEASURED, **self.numbers, **about, "reason": self.reason}
 
     @property
-    def word_for_readers(self) -> str:
-        """The word that readers see."""
-        return word_for_readers(self.claim, self.word, self.points, self.statistic)
-
-
-def _describe_counts(counts: tuple[int, ...]) -> str:
-    named = [f"{number} {side}" for number, side in zip(counts, SIDES, strict=False)]
-    return f"{', '.join(named)}, of {sum(counts)}" if counts else ""
-
-
-def write_number(value: float, unit: str) -> str:
-    """Write a number without its unit: a share as percent with two decimals, else four digits."""
-    if math.isnan(value):
-        return "?"
-    if unit in _SHARE_UNITS:
-        text = f"{100 * value:.2f}".rstrip("0").rstrip(".")
-        return "0" if text == "-0" else text
-    return f"{value:,.0f}" if 1e3 <= abs(value) < 1e15 else f"{value:.4g}"
-
-
-def write_numbers(unit: str, *values: float) -> str:
-    """Write one number, or several from the first to the last, with their unit."""
-    numbers = " to ".join(dict.fromkeys(write_number(value, unit) for value in values))
-    return f"{numbers} {unit}".strip() if values else ""
-
-
-def word_for_readers(claim: Claim, word: str, points: str, measured: str) -> str:
-    """Return the word that readers see for a verdict, from the texts of a row of a scorecard."""
-    extent = re.match(r"[-\d.,e+]+( to [-\d.,e+]+)?", measured)
-    all_against = word == "contrary" and points.startswith("0 for, 0 open")
-    if not (claim.favour and extent and all_against):
-        return SHOWN_WORDS[word]
-    ends = [float(number.replace(",", "")) for number in extent[0].split(" to ")]
-    scale = 100 if claim.unit in _SHARE_UNITS else 1
-    least, greatest = (scale * end for end in claim.region)
-    exceeds = min(ends) > greatest if claim.favour == "more" else max(ends) < least
-    return STRONGER if exceeds else SHOWN_WORDS[word]
-
-
-def words_for_readers(card: pd.DataFrame) -> "pd.Series[str]":
-    """Return the words that readers see for the verdicts of a scorecard, row by row."""
-    known = {claim.id: claim for claim in load_claims()}
-    rows = card[["id", "verdict", "points", "measured"]].astype(str).to_numpy().tolist()
-    words = [
-        word_for_readers(known[name], *row) if name in known else SHOWN_WORDS[row[0]]
-        for name, *row in rows
-    ]
-    return pd.Series(words, index=card.index, dtype=object)
+    def counts(self) -> tuple[int, ...]:
+        """The numbers of comparisons for the claim, open, and against it."""
+        return tuple(self.row[side] for side in SIDES)
 
 
 def _pairwise_differences(points: pd.DataFrame) -> pd.DataFrame:
@@ -443,10 +388,19 @@ def _merge_groups(sides: Any, groups: "pd.Series[Any]") -> list[str]:
 
 def _choose_word(alone: list[str], at_once: list[str]) -> str:
     if set(alone) == {"for"}:
-        return "holds"
+        return "supported"
     if "against" in at_once:
-        return "mixed" if "for" in at_once else "contrary"
-    return "in part" if "for" in at_once else "undecided"
+        return "mixed" if "for" in at_once else "contradicted"
+    return "partly supported" if "for" in at_once else "inconclusive"
+
+
+def _exceeds(points: pd.DataFrame, claim: Claim) -> bool:
+    """Tell whether all estimates are beyond the paper's number, in the paper's favour."""
+    least, greatest = claim.region
+    estimate = points["estimate"]
+    if claim.favour == "more":
+        return bool((estimate > greatest).all())
+    return bool(claim.favour) and bool((estimate < least).all())
 
 
 def _find_worst_point(frame: pd.DataFrame, sides: Any, claim: Claim) -> int:
@@ -458,38 +412,26 @@ def _find_worst_point(frame: pd.DataFrame, sides: Any, claim: Claim) -> int:
     return int(np.lexsort((slack, rank))[0])
 
 
-def _describe_estimates(
-    points: pd.DataFrame, row: Mapping[str, Any], claim: Claim, runs: int
-) -> str:
-    """Describe the estimates: least and greatest, and the point that fits the claim least."""
-    unit, all_of_them = claim.unit, points["estimate"]
-    text = write_numbers(unit, row["estimate"])
-    text += f" [{write_number(row['low'], unit)}, {write_number(row['high'], unit)}]"
-    if len(points) > 1:
-        extent = write_numbers(unit, all_of_them.min(), all_of_them.max())
-        text = f"{extent}; weakest at {row['point']}: {text}"
-    text = f"{text}; {runs} runs" if runs else text
-    return f"{text}; {row['beside']}" if row.get("beside") else text
-
-
 def _smallest_effect(frame: pd.DataFrame, sides: Any) -> float:
     """Return the effect that these runs would show at every open point with probability 80 %."""
     some = frame[(np.asarray(sides) == "open") & (frame["se"] > 0)]
     if some.empty:
         return math.nan
     degrees = (some["n"].astype(float) - 1).clip(lower=1)
-    effect = ((some["most"] - some["least"]) / 2 + stdtrit(degrees, 0.8) * some["se"]).max()
-    return float(effect) if math.isfinite(effect) else math.inf
+    return float(((some["most"] - some["least"]) / 2 + stdtrit(degrees, 0.8) * some["se"]).max())
 
 
-def _describe_power(effect: float, claim: Claim) -> str:
-    """Say which effect these runs would have shown; return no text if no point is open."""
-    if math.isnan(effect):
-        return ""
-    if math.isinf(effect):
-        return " So few runs could have shown no effect at all."
-    what = write_numbers(claim.unit, effect)
-    return f" These runs would show an effect of {what} at every open point (power 80 %)."
+@cache
+def _statements() -> dict[str, dict[str, str]]:
+    """Return what the derivations of `dlsim.theory` found, by the key of the statement."""
+    text = files.read_text(files.shared_file("data/statements.csv"))
+    return {row["key"]: row for row in csv.DictReader(text.splitlines())}
+
+
+def theorem_status(key: str) -> tuple[str, str]:
+    """Return what was found of a statement of `dlsim.theory` ("" if it has none), and the gap."""
+    row = _statements().get(key, {"status": "", "gap": ""})
+    return row["status"], row["gap"]
 
 
 def judge_points(points: pd.DataFrame, claim: Claim) -> Verdict:
@@ -502,71 +444,53 @@ def judge_points(points: pd.DataFrame, claim: Claim) -> Verdict:
         interval; NaN if it is unknown, which leaves the point open). Optional columns:
         ``values``, the replicates; ``total``, of which the estimate is a share; ``n``, the number
         of replicates; ``group``: the points of a group count as one; ``part``: a "same" claim
-        compares points of one part only; ``beside``, a text shown beside the numbers; ``steps``
-        and ``wrong``, the numbers of steps between neighbours along a trend, and of those that go
-        in the wrong direction.
+        compares points of one part only; ``steps`` and ``wrong``, the numbers of steps between
+        neighbours along a trend, and of those that go in the wrong direction; ``median``,
+        ``outlier`` (the largest value), ``outlier_at`` (where that is) and ``mean_without`` it.
     claim : Claim
         The claim.
     """
     if points.empty:
-        return Verdict(claim, "cannot be checked", "No point was run.", intervals=points)
+        return Verdict(claim, "not checkable", "No point was run.", intervals=points)
     frame = intervals(points, claim)
     alone = _sides(frame["low"], frame["high"], claim)
     at_once = _sides(frame["least"], frame["most"], claim)
     groups = frame["group"] if "group" in frame else pd.Series(frame.index)
     word = _choose_word(_merge_groups(alone, groups), _merge_groups(at_once, groups))
-    sides = alone if word == "holds" or len(frame) == 1 else at_once
+    sides = alone if word == "supported" or len(frame) == 1 else at_once
+    count = Counter(_merge_groups(sides, groups))
     worst_point: Any = frame.iloc[_find_worst_point(frame, sides, claim)].to_dict()
-    runs = int(points["n"].min()) if "n" in points else 0
-    known: dict[str, Any] = {"worst_point": worst_point, "runs": runs, "intervals": frame}
+    numbers = {name: worst_point[name] for name in (*ENDS, *_BESIDE) if name in worst_point}
+    numbers |= {"what": worst_point["point"]}
+    numbers |= {"runs": int(points["n"].min()) if "n" in points else 0}
+    numbers |= {"smallest": frame["estimate"].min(), "largest": frame["estimate"].max()}
     if frame[["low", "high"]].isna().any(axis=1).all():
         what = "No point has an interval: give it two runs or more, that are not all equal."
-        return Verdict(claim, "cannot be checked", what, **known)
-    count = Counter(_merge_groups(sides, groups))
-    counts = tuple(count[side] for side in SIDES)
-    power = _describe_power(_smallest_effect(frame, sides), claim) if count["open"] else ""
-    reason = f"{_describe_counts(counts)}.{power}{_describe_notes(frame)}"
-    if claim.margin and claim.direction not in PRINTED:
-        reason = f"Asked, in our reading: {claim.threshold}. {reason}"
-    statistic = _describe_estimates(frame, worst_point, claim, runs)
-    return Verdict(claim, word, reason, statistic, counts, **known)
+        return Verdict(claim, "not checkable", what, numbers, frame)
+    if word == "contradicted" and set(count) == {"against"} and _exceeds(frame, claim):
+        word = "stronger than claimed"
+    numbers |= {side: count[side] for side in SIDES} | {"points": count.total()}
+    numbers |= _count_notes(frame, groups)
+    if count["open"]:
+        numbers["detectable"] = _smallest_effect(frame, sides)
+    return Verdict(claim, word, "", numbers, frame)
 
 
-def _describe_notes(frame: pd.DataFrame) -> str:
-    """Say at how many points no case occurred, and how many steps of a trend go the other way."""
-    notes = ""
-    none = frame["total"].notna() & (frame["estimate"] == 0) & (frame["discordant"] == 0)
-    if none.any():
-        most = f"{frame.loc[none, 'total'].max():,.0f}"
-        notes += f" None at all at {none.sum()} of {len(frame)} points, in up to {most} cases."
+def _count_notes(frame: pd.DataFrame, groups: "pd.Series[Any]") -> dict[str, float]:
+    """Count comparisons in which no case occurred, and steps of a trend in the other direction."""
+    empty = frame["total"].notna() & (frame["estimate"] == 0) & (frame["discordant"] == 0)
+    none = int(empty.groupby(groups.to_numpy()).all().sum())
+    notes = {"none": none, "cases": frame.loc[empty, "total"].max()} if none else {}
     if "steps" in frame:
-        wrong, steps = int(frame["wrong"].sum()), int(frame["steps"].sum())
-        notes += f" Of {steps} steps to a neighbour {wrong} go the other way."
+        notes |= {name: int(frame[name].sum()) for name in ("steps", "wrong")}
     return notes
-
-
-def theorem_status(key: str) -> tuple[str, str]:
-    """Return the verdict that the status of a statement of `dlsim.theory` means, and the reason."""
-    theory = importlib.import_module("dlsim.theory")
-    found = [row for row in theory.statements() if row.key == key]
-    if not found:
-        return "cannot be checked", f"The theory module does not hold statement {key} yet."
-    status, gap = found[0].status, found[0].gap
-    word = "proved" if status == "ours" else status
-    return VERDICT_OF_STATUS[status], f"Statement {key} is {word}{': ' * bool(gap)}{gap}."
 
 
 def judge_claim(claim: Claim, points: pd.DataFrame | None = None) -> Verdict:
     """Judge a theorem by its statement if `dlsim.theory` has it, any other claim by its numbers."""
-    if points is None:
-        done = Verdict(claim, "cannot be checked", claim.reason or "It was not measured.")
-    else:
-        done = judge_points(points, claim)
-    if claim.kind == "theorem":
-        word, reason = theorem_status(claim.statement)
-        if word != "cannot be checked":
-            return replace(done, word=word, reason=reason)
-    return done
+    done = Verdict(claim, "not checkable") if points is None else judge_points(points, claim)
+    status = theorem_status(claim.statement)[0] if claim.kind == "theorem" else ""
+    return replace(done, word=VERDICT_OF_STATUS[status], reason="") if status else done
 
 
 def agreement(word: str, reference: str) -> str:
@@ -575,43 +499,21 @@ def agreement(word: str, reference: str) -> str:
     Two verdicts contradict each other if one has evidence for a claim and the other only evidence
     against it, or if one finds every point for it and the other some points against it.
     """
-    open_words = ("undecided", "cannot be checked")
     if not reference or word == reference:
         return "agrees" if reference else ""
-    if word in open_words:
-        return f"{word.removeprefix('cannot be ')} at this size".replace("checked", "not checked")
-    if reference in open_words:
+    if word in ("inconclusive", "not checkable"):
+        return f"{word.replace('checkable', 'checked')} at this size"
+    if reference in ("inconclusive", "not checkable"):
         return "more than at full scale"
     two = {word, reference}
-    against = "contrary" in two and two & {"holds", "in part"}
-    return "CONTRADICTS" if against or two == {"holds", "mixed"} else "agrees in part"
+    is_against = two & {"contradicted", "stronger than claimed"}
+    is_apart = is_against and two & {"supported", "partly supported"}
+    return "CONTRADICTS" if is_apart or two == {"supported", "mixed"} else "agrees in part"
 
 
-def scorecard(verdicts: Iterable[Verdict], beside: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Tabulate verdicts, one row per claim, and compare them with those of scorecard `beside`.
-
-    All columns are text.
-    """
-    known = {} if beside is None else dict(zip(beside["id"], beside["verdict"], strict=True))
-    rows = [
-        (
-            v.claim.id,
-            v.claim.paper,
-            v.claim.where,
-            v.claim.whose,
-            v.claim.text,
-            write_numbers(v.claim.unit, *v.claim.printed),
-            v.statistic,
-            v.points,
-            v.word,
-            v.reason,
-            v.claim.figure,
-            known.get(v.claim.id, ""),
-            agreement(v.word, known.get(v.claim.id, "")),
-        )
-        for v in verdicts
-    ]
-    return pd.DataFrame(rows, columns=SCORECARD_COLUMNS, dtype=object)
+def tabulate(verdicts: Iterable[Verdict], **about: str) -> pd.DataFrame:
+    """Tabulate verdicts, one row per claim; `about` are values of all rows, such as the scale."""
+    return pd.DataFrame([v.row | about for v in verdicts], columns=list(COLUMNS))
 
 
 def reference_of(paper: str) -> Path:
@@ -620,21 +522,41 @@ def reference_of(paper: str) -> Path:
 
 
 def read_scorecard(path: StrPath) -> pd.DataFrame:
-    """Read the scorecard of a paper, every field as text; refuse any other table."""
-    frame = files.read_csv(path, dict.fromkeys(SCORECARD_COLUMNS, "any"))
-    for word in frame["verdict"]:
-        one_of(f"{os.fspath(path)}: a verdict", word, SYMBOLS)
-    return frame
+    """Read the scorecard of a paper; refuse any other table."""
+    frame = files.read_csv(path, COLUMNS, unique="id")
+    known = [claim.id for claim in load_claims()]
+    for name, word in zip(frame["id"], frame["verdict"], strict=True):
+        one_of(f"{os.fspath(path)}: a verdict", word, VERDICTS)
+        one_of(f"{os.fspath(path)}: a claim", name, known)
+    return frame[list(COLUMNS)]
+
+
+def beside_reference(card: pd.DataFrame) -> pd.DataFrame:
+    """Add to verdicts their paper, and to those of a quick run the verdicts at full scale.
+
+    ``agreement`` says whether the two agree; both are blank for a run that is no quick run of what
+    dlsim ships.
+    """
+    papers = {claim.id: claim.paper for claim in load_claims()}
+    card = card.assign(paper=card["id"].map(papers), reference="")
+    is_beside = (card["scale"] == "quick") & (card["experiment"] == "as shipped")
+    for paper in card.loc[is_beside, "paper"].unique():
+        if reference_of(paper).exists():
+            shipped = read_scorecard(reference_of(paper)).set_index("id")["verdict"]
+            rows = is_beside & (card["paper"] == paper)
+            card.loc[rows, "reference"] = card.loc[rows, "id"].map(shipped).fillna("")
+    both = zip(card["verdict"], card["reference"], strict=True)
+    return card.assign(agreement=[agreement(*pair) for pair in both])
 
 
 def headline(words: Iterable[str]) -> str:
-    """Count verdicts in one line, by the words that readers see.
+    """Count verdicts in one line.
 
     >>> headline(["supported", "supported", "contradicted"])
     '3 claims: 2 supported, 0 partly supported, 0 mixed, 1 contradicted, 0 inconclusive, 0 not checkable'
     """  # noqa: E501
     count = Counter(words)
-    shown = [word for word in SHOWN_SYMBOLS if word != STRONGER or count[word]]
+    shown = [word for word in VERDICTS if word != "stronger than claimed" or count[word]]
     counted = ", ".join(f"{count[word]} {word}" for word in shown)
     total = count.total()
     return f"{total} claim{'s' * (total != 1)}: {counted}"

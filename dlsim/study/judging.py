@@ -11,7 +11,7 @@ from dlsim.errors import InputError
 from dlsim.study import claims, session
 from dlsim.study.claims import Claim, Verdict
 from dlsim.study.measure import MEASURES, Measure
-from dlsim.study.verdict_text import explain
+from dlsim.study.verdict import explain
 from dlsim.validate import one_of
 
 
@@ -67,7 +67,7 @@ def measure_claim(
         points = measure.function(**arguments)
     except KeyError as error:
         reason = f"The frame has no {error.args[0]!r}, on which this claim is measured."
-        return Verdict(claim, "cannot be checked", reason)
+        return Verdict(claim, "not checkable", reason)
     return claims.judge_claim(claim, points)
 
 
@@ -98,7 +98,7 @@ def judge(names: str | Sequence[str], *frames: pd.DataFrame, **named: pd.DataFra
     here, paragraphs = session.current(), []
     for name in [names] if isinstance(names, str) else names:
         here.verdicts[name] = measure_claim(find_claim(name), frames, named)
-        paragraphs.append(explain(here.verdicts[name]))
+        paragraphs.append(explain(here.verdicts[name].claim, here.verdicts[name].row))
     return MarkdownText("\n\n".join(paragraphs))
 
 
@@ -171,12 +171,10 @@ def show_scorecard(*columns: str) -> Any:
         here.verdicts.get(claim.id) or measure_claim_without_frames(claim)
         for claim in claims.load_claims(here.paper)
     ]
-    place = claims.reference_of(here.paper)
-    apart = here.scale == "full" or here.reading or not place.exists()
-    card = claims.scorecard(verdicts, None if apart else claims.read_scorecard(place))
-    here.folder_of_results.verdicts(here.paper, card)
+    card = claims.tabulate(verdicts, **here.sample)
+    here.folder_of_results.table(f"{here.paper}-claims", card)
     here.folder_of_results.table(f"{here.paper}-points", collect_claim_points())
-    return scorecard.style_verdicts(card, *columns)
+    return scorecard.style_verdicts(claims.beside_reference(card), *columns)
 
 
 def measure_claim_without_frames(claim: Claim) -> Verdict:

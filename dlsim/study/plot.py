@@ -1,6 +1,5 @@
 """Pictures that seaborn does not draw: the points of a claim, and the map of verdicts."""
 
-import re
 from collections.abc import Iterable
 from textwrap import shorten
 from typing import Any
@@ -12,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.patches import Patch
 
-from dlsim.study.claims import SHOWN, load_claims
+from dlsim.study.claims import VERDICTS, load_claims
 from dlsim.study.plain_text import shown_label
 from dlsim.study.style import style_of
 
@@ -45,20 +44,19 @@ def plot_points(points: pd.DataFrame, x: str, unit: str, edge: float) -> Axes:
     return ax
 
 
-def plot_verdict_map(frame: pd.DataFrame) -> Axes:
+def plot_verdict_map(frame: pd.DataFrame, counts: pd.DataFrame) -> Axes:
     """Draw which reading supports which claim: colour, symbol and count in every cell.
 
     Few readings are columns beside the texts of the claims. More than `FEW_READINGS` are rows, and
     the claims are columns named by their numbers, so that the picture fits a page.
 
-    Rows of the table are ids of claims, columns readings. A cell is the word of a verdict that
-    readers see, followed where it is known by the number of points that support the claim, such as
-    "partly supported 17/20".
+    Rows of the tables are ids of claims, columns readings. A cell is the word of a verdict, or a
+    text beside its symbol, such as the number of points that support the claim.
     """
-    words = list(SHOWN)
-    parts = frame.map(lambda cell: re.fullmatch(r"(\D+?)(?: (\d+/\d+))?", str(cell)))
-    codes = parts.map(lambda part: words.index(part[1]))
-    texts = parts.map(lambda part: f"{SHOWN[part[1]].symbol} {part[2] or ''}".strip())
+    words = list(VERDICTS)
+    codes = frame.map(words.index)
+    symbols = frame.map(lambda word: VERDICTS[word].symbol)
+    texts = (symbols + " " + counts).map(str.strip)
     is_small = frame.shape[1] <= FEW_READINGS
     names = _names_of_claims(frame.index, with_text=is_small)
     readings = [str(name) for name in frame.columns]
@@ -76,7 +74,7 @@ def plot_verdict_map(frame: pd.DataFrame) -> Axes:
         annot=texts,
         fmt="",
         annot_kws={"size": 9, "color": "#222222"},
-        cmap=ListedColormap([one.color for one in SHOWN.values()]),
+        cmap=ListedColormap([one.color for one in VERDICTS.values()]),
         vmin=0,
         vmax=len(words) - 1,
         linewidths=1.5,
@@ -93,7 +91,7 @@ def plot_verdict_map(frame: pd.DataFrame) -> Axes:
     ax.tick_params(length=0)
     ax.legend(
         handles=[
-            Patch(color=one.color, label=f"{one.symbol} {word}") for word, one in SHOWN.items()
+            Patch(color=one.color, label=f"{one.symbol} {word}") for word, one in VERDICTS.items()
         ],
         loc="upper center",
         bbox_to_anchor=(0.5, -0.02),

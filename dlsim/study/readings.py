@@ -3,43 +3,16 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from dlsim.files import read_csv
 from dlsim.study import session
-from dlsim.study.claims import (
-    STRONGER,
-    Claim,
-    Verdict,
-    judge_claim,
-    load_claims,
-    reference_of,
-    word_for_readers,
-    write_numbers,
-)
+from dlsim.study.claims import COLUMNS, Claim, Verdict, judge_claim, load_claims, reference_of
 from dlsim.study.judging import measure_claim
 from dlsim.study.measure import MEASURES
-from dlsim.study.stats import ENDS
-from dlsim.validate import format_value
+from dlsim.study.session import name_reading
 
 Switches = Mapping[str, Any]
-
-
-def name_reading(reading: Switches) -> str:
-    """Write a reading in one line: what differs from the default.
-
-    >>> name_reading({"link": "shared", "probe": 300.0, "work_range": (90.0, 1080.0)})
-    'link=shared, probe=300, work_range=90-1080'
-    """
-    parts = []
-    for name, value in reading.items():
-        if isinstance(value, tuple | list):
-            text = "-".join(f"{end:.0f}" for end in value)
-        else:
-            text = format_value(getattr(value, "__name__", value))  # a user's function by its name
-        parts.append(f"{name}={text}")
-    return ", ".join(parts) or "default"
 
 
 def list_readings(switches: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
@@ -51,23 +24,10 @@ def list_readings(switches: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, A
 
 def _row(name: str, verdict: Verdict) -> dict[str, Any]:
     """Return a verdict under a reading, with the point that speaks most against the claim."""
-    claim = verdict.claim
-    row = {"point": "", **dict.fromkeys(ENDS, np.nan), **(verdict.worst_point or {})}
-    is_measured = verdict.intervals is not None
-    return {
-        "claim": claim.id,
-        "reading": name,
-        "point": row["point"],
-        "mean": row["estimate"],
-        "low": row["low"],
-        "high": row["high"],
-        "runs": verdict.runs,
-        "unit": claim.unit,
-        "verdict": verdict.word,
-        "points": verdict.points,
-        "reason": verdict.reason if is_measured else claim.reason or "Not run under this reading.",
-        "shown": verdict.word_for_readers,
-    }
+    missing = "Not run under this reading."
+    is_run = verdict.intervals is not None or verdict.claim.reason
+    reason = {} if is_run or verdict.reason else {"reason": missing}
+    return {"reading": name, **verdict.row, **session.current().sample, **reason}
 
 
 def _mapped_claims() -> list[Claim]:
@@ -106,36 +66,26 @@ def _add_shipped_map() -> pd.DataFrame:
     here = session.current()
     own = pd.DataFrame(_list_session_verdicts(f"this run: {name_reading(here.reading)}"))
     place = reference_of(here.paper).parent / f"{here.paper}-readings-intervals.csv"
-    shipped = read_csv(place, {"claim": "any", "reading": "any"})
-    ends = ["mean", "low", "high", "runs"]
-    shipped[ends] = shipped[ends].apply(pd.to_numeric)
-    shipped["shown"] = _words_for_readers(shipped)
+    shipped = read_csv(place, {"reading": "any"} | COLUMNS)
     return pd.concat([own, shipped], ignore_index=True)
 
 
-def _words_for_readers(shipped: pd.DataFrame) -> list[str]:
-    """Return the words that readers see for verdicts, by the point furthest from each claim."""
-    known = {claim.id: claim for claim in load_claims()}
-    rows = shipped[["claim", "verdict", "points", "mean"]].itertuples(index=False)
-    return [
-        word_for_readers(known[name], word, points, write_numbers(known[name].unit, mean))
-        for name, word, points, mean in rows
-    ]
+def _pivot(table: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Put one column of the verdicts on a claim under all readings beside each other."""
+    wide = table.pivot(index="id", columns="reading", values=column)
+    rows, columns = (list(dict.fromkeys(table[name])) for name in ("id", "reading"))
+    return wide.reindex(index=rows, columns=columns).rename_axis(index="claim", columns=None)
 
 
-def by_reading(table: pd.DataFrame, words: str = "verdict") -> pd.DataFrame:
-    """Put the verdicts on a claim beside each other, with the number of points for the claim.
+def by_reading(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the words of the verdicts, and how many points of how many are for the claim.
 
-    `words` is the column of the verdicts. All points of a claim that is stronger than claimed are
-    counted as for it.
+    All points of a claim that is stronger than claimed are counted as for it.
     """
-    for_it = table["points"].str.extract(r"^(\d+) for.*of (\d+)$")
-    for_it[0] = for_it[0].mask(table[words] == STRONGER, for_it[1])
-    count = (" " + for_it[0] + "/" + for_it[1]).fillna("")
-    table = table.assign(cell=table[words] + count)
-    wide = table.pivot(index="claim", columns="reading", values="cell")
-    rows, columns = (list(dict.fromkeys(table[name])) for name in ("claim", "reading"))
-    return wide.reindex(index=rows, columns=columns).rename_axis(columns=None)
+    for_it = table["for"].mask(table["verdict"] == "stronger than claimed", table["points"])
+    count = for_it.astype(str) + "/" + table["points"].astype(str)
+    table = table.assign(count=count.where(table["points"] > 0, ""))
+    return _pivot(table, "verdict"), _pivot(table, "count")
 
 
 def map_of_readings(run: Callable[[dict[str, Any]], Mapping[str, Any]]) -> pd.DataFrame:
@@ -154,18 +104,18 @@ def map_of_readings(run: Callable[[dict[str, Any]], Mapping[str, Any]]) -> pd.Da
     Returns
     -------
     DataFrame
-        One row per claim, one column per reading: the word of the verdict that readers see, and
-        how many points of how many are for the claim.
+        One row per claim, one column per reading: the word of the verdict, and how many points of
+        how many are for the claim.
     """
     from dlsim.study import plot
 
     here = session.current()
     is_full = here.scale == "full"
     numbers = _run_all(run) if is_full else _add_shipped_map()
-    shown = by_reading(numbers, "shown")
-    numbers = numbers.drop(columns="shown")
+    words, counts = by_reading(numbers)
+    shown = (words + " " + counts).map(str.strip)
     here.folder_of_results.table(f"{here.paper}-readings-intervals", numbers)
-    ax = plot.plot_verdict_map(shown)
+    ax = plot.plot_verdict_map(words, counts)
     is_small = shown.shape[1] <= plot.FEW_READINGS
     claims, readings = ("rows", "columns") if is_small else ("columns", "rows")
     title = f"Verdict of each claim ({claims}) under each reading ({readings})"
@@ -173,5 +123,5 @@ def map_of_readings(run: Callable[[dict[str, Any]], Mapping[str, Any]]) -> pd.Da
         first = readings.removesuffix("s")
         title += f"\nFirst {first}: this run; the others: stored results at full scale"
     ax.set_title(title, pad=12)
-    session.save(f"{here.paper}-readings", by_reading(numbers).reset_index(), ax)
+    session.save(f"{here.paper}-readings", shown.reset_index(), ax)
     return shown

@@ -109,7 +109,3 @@ class Results:
     def picture(self, name: str, data: bytes, kind: str = "png") -> Path:
         """Write a picture that is drawn already as figures/<name>.<kind>, and return its path."""
         return self._write("figures", name, f".{kind}", data)
-
-    def verdicts(self, paper: str, frame: pd.DataFrame) -> Path:
-        """Write a scorecard as data/<paper>-claims.csv, where the report looks for it."""
-        return self.table(f"{paper}-claims", frame)

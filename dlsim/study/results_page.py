@@ -29,6 +29,7 @@ from dlsim.study import claims, worker_pool
 from dlsim.study.figures import load_figures, paper_of
 from dlsim.study.notebooks import NotebookResult
 from dlsim.study.pages import RESULTS_PAGE, SCORECARD, PageFrame, pages_of_run, write_page
+from dlsim.study.verdict import with_sentences
 
 SCHEMA_VERSION = 1
 
@@ -103,7 +104,7 @@ def write_results_page(
 
 def _headline(card: pd.DataFrame, results: Sequence[NotebookResult]) -> str:
     """Return how many claims have each verdict, and how many notebooks did not end well."""
-    line = claims.headline(claims.words_for_readers(card))
+    line = claims.headline(card["verdict"])
     for status in ("failed", "interrupted"):
         if count := sum(one.status == status for one in results):
             line += f"; {count} notebook{'s' * (count > 1)} {status}"
@@ -114,7 +115,7 @@ def _collect_verdicts(
     folder: Path, results: Sequence[NotebookResult]
 ) -> tuple[pd.DataFrame, list[str]]:
     """Collect the verdicts that the notebooks of this batch left, and what cannot be read."""
-    tables, problems = [claims.scorecard([])], []
+    tables, problems = [claims.tabulate([])], []
     for result in results:
         path = folder / "data" / f"{paper_of(result.name)}-claims.csv"
         judges = path.is_file() and not result.name.endswith("-beyond")
@@ -124,7 +125,8 @@ def _collect_verdicts(
             tables.append(claims.read_scorecard(path))
         except InputError as error:
             problems.append(f"{path.name} could not be read: {error}")
-    return pd.concat(tables, ignore_index=True), problems
+    card = claims.beside_reference(pd.concat(tables, ignore_index=True))
+    return with_sentences(card), problems
 
 
 def _write_results_page(
@@ -134,16 +136,16 @@ def _write_results_page(
     facts: dict[str, str],
 ) -> None:
     """Write the page of the scorecard; without one, a page that says what went wrong."""
-    scorecard = next((one.path for one in results if one.name == SCORECARD and one.path), None)
+    path = next((one.path for one in results if one.name == SCORECARD and one.path), None)
     frame = PageFrame(alarms=problems, facts=facts, with_code=False)
-    if scorecard is None:
+    if path is None:
         import nbformat
 
         empty = nbformat.v4.new_notebook()
         empty.cells = [nbformat.v4.new_markdown_cell("# There is no scorecard of this run")]
         name = f"notebooks/{SCORECARD}.failed.ipynb"
-        scorecard = home.write(name, nbformat.writes(empty).encode())
-    write_page(home, scorecard, RESULTS_PAGE, frame)
+        path = home.write(name, nbformat.writes(empty).encode())
+    write_page(home, path, RESULTS_PAGE, frame)
 
 
 def _record(
@@ -168,7 +170,7 @@ def _record(
         "parameters": dict(meta),
         "environment": _environment(),
         "notebooks": notebooks,
-        "claims": card.to_dict("records"),
+        "claims": json.loads(card.to_json(orient="records")),  # blank numbers are null
         "figures": [
             {
                 "id": row.id,

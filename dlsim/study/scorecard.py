@@ -8,7 +8,6 @@ them.
 
 import os
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -18,61 +17,46 @@ from matplotlib.axes import Axes
 from pandas.io.formats.style import Styler
 
 from dlsim.errors import InputError
-from dlsim.files import StrPath, read_json, results_folder
+from dlsim.files import StrPath, results_folder
 from dlsim.study.claims import (
-    SHOWN,
-    SHOWN_SYMBOLS,
-    SHOWN_WORDS,
+    VERDICTS,
+    beside_reference,
     load_claims,
     read_scorecard,
     reference_of,
-    scorecard,
-    words_for_readers,
+    tabulate,
 )
 from dlsim.study.figures import FigureRow, load_figures
 from dlsim.study.pages import TEMPLATES
 from dlsim.study.plain_text import WITHOUT_FORMULAS, shown_table
 from dlsim.study.plot import axes_of
-from dlsim.study.verdict_text import with_sentences
+from dlsim.study.verdict import with_sentences
 
 REFERENCE = "reference, at full scale"
-
-
-def _origin(folder: Path, paper: str) -> str:
-    """Say with what parameters a paper's notebook last ended well in a folder of results."""
-    for stamp in sorted((folder / "notebooks").glob(f".*-{paper}.stamp.json")):
-        executed = stamp.with_name(stamp.name[1:].replace(".stamp.json", ".ipynb"))
-        with suppress(ValueError, KeyError, TypeError, AttributeError):  # of a damaged stamp
-            given = read_json(stamp)["parameters"]
-            words = [f"this run, scale {given.get('scale')}, seed {given.get('seed')}"]
-            words += [f"{given['runs']} runs"] * bool(given.get("runs"))
-            words += [f"{k}={v}" for k, v in (given.get("reading") or {}).items()]
-            if executed.is_file():
-                return ", ".join(words)
-    return "a run that did not end, or ran by itself"
 
 
 def read_scorecards(out: StrPath = "") -> pd.DataFrame:
     """Collect all scorecards, each from `out` ("": results/latest) or else from data/reference."""
     folder = Path(out) if out else results_folder("latest")
-    parts = [scorecard([]).assign(origin="")]
+    parts = [tabulate([]).assign(origin="")]
     for paper in dict.fromkeys(claim.paper for claim in load_claims()):
         own, shipped = folder / "data" / f"{paper}-claims.csv", reference_of(paper)
         try:
             if own.exists():
-                parts.append(read_scorecard(own).assign(origin=_origin(folder, paper)))
+                card = read_scorecard(own)
+                parts.append(card.assign(origin="this run: " + card["sample"]))
             elif shipped.exists():
                 parts.append(read_scorecard(shipped).assign(origin=REFERENCE))
         except InputError as error:
             raise InputError(f"{error}; run dlsim reproduce again") from error
-    return pd.concat(parts, ignore_index=True)
+    return beside_reference(pd.concat(parts[1:] or parts, ignore_index=True))
 
 
 def count_verdicts(frame: pd.DataFrame) -> pd.DataFrame:
-    """Count the verdicts of every paper, by the words that a reader is shown."""
-    table = pd.crosstab(frame["paper"], words_for_readers(frame).rename("verdict"))
+    """Count the verdicts of every paper."""
+    table = pd.crosstab(frame["paper"], frame["verdict"])
     papers = list(dict.fromkeys(frame["paper"]))
-    return table.reindex(index=papers, columns=list(SHOWN_SYMBOLS), fill_value=0)
+    return table.reindex(index=papers, columns=list(VERDICTS), fill_value=0)
 
 
 def plot_counts(frame: pd.DataFrame) -> Axes:
@@ -82,12 +66,12 @@ def plot_counts(frame: pd.DataFrame) -> Axes:
     table = count_verdicts(frame)
     ax = axes_of(None, (9, 1.2 + 0.42 * len(table)))
     left = table.cumsum(axis=1) - table
-    for word, symbol in SHOWN_SYMBOLS.items():
+    for word, (symbol, color, _) in VERDICTS.items():
         bars = ax.barh(
             list(table.index),
             table[word],
             left=left[word],
-            color=SHOWN[word].color,
+            color=color,
             height=0.68,
             edgecolor="white",
             linewidth=1.5,
@@ -114,10 +98,9 @@ def style_claims(frame: pd.DataFrame, *columns: str) -> Styler:
     """Show columns of a scorecard, a verdict in colour and symbol."""
     shown = with_sentences(frame)
     words = shown["verdict"]
-    colors = words.map({word: one.color for word, one in SHOWN.items()})
+    colors = words.map({word: one.color for word, one in VERDICTS.items()})
     inks = "background-color: " + colors + "; color: #1d1d1f; white-space: nowrap"
-    agreement = frame["agreement"].str.replace("undecided", SHOWN_WORDS["undecided"])
-    shown = shown.assign(verdict=words.map(SHOWN_SYMBOLS) + " " + words, agreement=agreement)
+    shown = shown.assign(verdict=[f"{VERDICTS[word].symbol} {word}" for word in words])
     style = style_table(shown[list(columns)])
     if "id" in columns:
         style = style.set_properties(subset=["id"], **{"white-space": "nowrap"})
@@ -253,7 +236,8 @@ def _show(part: str, *arguments: Any, card: pd.DataFrame) -> Any:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    names = {"symbols": SHOWN_SYMBOLS, "words": SHOWN, "papers": _titles(card), "zip": zip}
+    menu = {word: word for word in VERDICTS}
+    names = {"words": VERDICTS, "papers": _titles(card), "menu_of_words": menu}
     template = environment.get_template("overview.html.j2", globals=names)
     text = str(getattr(template.module, part)(*arguments))
     return HTML(f'<article class="{WITHOUT_FORMULAS}">{text}</article>')

@@ -20,7 +20,7 @@ from dlsim.errors import InputError
 from dlsim.files import read_bytes, read_toml, shared_file, shared_folder
 from dlsim.study.figures import LATEX_VARIABLE
 from dlsim.user_code import load_user_code, names_user_code
-from dlsim.validate import mapping, one_of, whole
+from dlsim.validate import format_value, mapping, one_of, whole
 
 if TYPE_CHECKING:
     from dlsim.study.claims import Verdict
@@ -56,6 +56,16 @@ class Session:
         return paper_module(self.paper)
 
     @property
+    def sample(self) -> dict[str, str]:
+        """What verdicts say of the sample that they rest on."""
+        reading = f"reading {name_reading(self.reading)}" if self.reading else "default reading"
+        return {
+            "scale": self.scale,
+            "sample": f"{self.scale} scale, seed {self.seed}, {reading}",
+            "experiment": "changed" if self.reading else "as shipped",
+        }
+
+    @property
     def folder_of_results(self) -> "Results":
         """Where tables, figures and verdicts are written."""
         assert self.results is not None
@@ -70,6 +80,22 @@ def paper_module(paper: str) -> ModuleType:
     name = f"dlsim.papers.{paper.replace('-', '_')}"
     has_claims = importlib.util.find_spec(name) is not None
     return importlib.import_module(name) if has_claims else ModuleType(name)
+
+
+def name_reading(reading: Mapping[str, Any]) -> str:
+    """Write a reading in one line: what differs from the default.
+
+    >>> name_reading({"link": "shared", "probe": 300.0, "work_range": (90.0, 1080.0)})
+    'link=shared, probe=300, work_range=90-1080'
+    """
+    parts = []
+    for name, value in reading.items():
+        if isinstance(value, tuple | list):
+            text = "-".join(f"{end:.0f}" for end in value)
+        else:
+            text = format_value(getattr(value, "__name__", value))  # a user's function by its name
+        parts.append(f"{name}={text}")
+    return ", ".join(parts) or "default"
 
 
 def current() -> Session:

@@ -68,7 +68,8 @@ def map_of_verdicts(out, paper, reading):
     card = pd.read_csv(out / "data" / f"{paper}-claims.csv", index_col="id")["verdict"]
     own, *others = table
     assert own == f"this run: {reading}"
-    words = table[own].str.replace(r" \d+/\d+$", "", regex=True)
+    numbers = pd.read_csv(out / "data" / f"{paper}-readings-intervals.csv", index_col="id")
+    words = numbers.loc[numbers["reading"] == own, "verdict"]
     assert words.to_dict() == card[table.index].to_dict()
     return table, own, others
 

@@ -98,30 +98,30 @@ def test_every_claim_has_a_measure():
 
 @pytest.mark.parametrize("number", NUMBERS)
 def test_a_claim_can_be_supported_and_contradicted(number):
-    assert judge(number, FOR_IT).word == "holds"
-    assert judge(number, AGAINST_IT).word == "contrary"
+    assert judge(number, FOR_IT).word == "supported"
+    assert judge(number, AGAINST_IT).word == "contradicted"
 
 
 def test_ten_points_are_asked_only_where_so_many_fail():
     rare = evidence(lambda *_: 0.05, lambda *_: 1.0, 0.0, 0.0, 1.0, 0.0)
     verdict = judge("1a", rare)
-    assert verdict.word == "cannot be checked"
-    assert "Nowhere" in verdict.reason
+    assert verdict.word == "not checkable"
+    assert "Nowhere" in verdict.claim.reason
 
 
 def test_no_gain_in_any_run_is_bounded_by_the_requests_that_gained_nothing():
     verdict = judge("11", {"sizes": FOR_IT["sizes"].assign(failure=0.1)})
-    assert verdict.word == "holds"
+    assert verdict.word == "supported"
     # eight runs of 1000 requests: minus the logarithm of 0.025
-    assert verdict.worst_point["high"] * 8000 == pytest.approx(3.688, abs=1e-3)
+    assert verdict.row["high"] * 8000 == pytest.approx(3.688, abs=1e-3)
 
 
 def test_opt_is_judged_over_its_whole_range():
     rows = FOR_IT["runs"].copy()
     rows.loc[rows["policy"] == "D-0.7", "failure"] *= 0.5
     verdict = judge("3", {"runs": rows})
-    assert verdict.word == "holds"
-    assert "Of 16 steps to a neighbour 8 go the other way." in verdict.reason
+    assert verdict.word == "supported"
+    assert (verdict.row["steps"], verdict.row["wrong"]) == (16, 8)
 
 
 def test_measures_of_a_hand_case():

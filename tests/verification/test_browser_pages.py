@@ -14,7 +14,6 @@ pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs 'brow
 
 from dlsim.output_folder import OutputFolder  # noqa: E402
 from dlsim.study.book import write_book  # noqa: E402
-from dlsim.study.claims import SHOWN_WORDS  # noqa: E402
 from dlsim.study.results_page import write_results_page  # noqa: E402
 from tests.made_up_run import META, ended, make_run  # noqa: E402
 from tests.test_report import verdicts  # noqa: E402
@@ -32,7 +31,7 @@ BOOK = ("index", "api", "search", "notebooks/20-mcdf", "notebooks/90-scorecard")
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages") / "latest"
-    make_run(folder, verdicts().assign(reference="contrary", agreement="CONTRADICTS"))
+    make_run(folder, verdicts().assign(scale="quick"))
     write_results_page(folder, [ended(folder), ended(folder, "90-scorecard")], META)
     return folder
 
@@ -112,7 +111,7 @@ def test_claims_are_filtered_and_the_theme_is_switched_by_keyboard(own_tab, run)
     page, wrong = opened(own_tab, run / "report.html", 1280, "light")
     shown = "() => [...document.querySelectorAll('tr[data-verdict]')].filter(r => r.offsetParent)"
     shown += ".filter(r => r.dataset.paper == 'mcdf').map(r => r.dataset.verdict)"
-    words = [SHOWN_WORDS[word].replace(" ", "-") for word in verdicts()["verdict"]]
+    words = [word.replace(" ", "-") for word in verdicts()["verdict"]]
     assert page.evaluate(shown) == words
     page.keyboard.press("Tab")  # to the first link, which leads past the contents
     assert page.evaluate("document.activeElement.className") == "skip"

@@ -7,10 +7,11 @@ import pytest
 
 from dlsim.cpugpu import workload
 from dlsim.files import suite_notebooks
-from dlsim.study.claims import intervals, load_claims, reference_of
+from dlsim.study.claims import intervals, load_claims, read_scorecard, reference_of
 from dlsim.study.figures import load_figures
 from dlsim.study.measure import MEASURES
 from dlsim.study.session import read_scales
+from dlsim.study.verdict import with_sentences
 from tests.verification.executed import in_one_space, shown_beside_the_shipped
 from tests.verification.notebook_code import functions_of
 from tests.verification.test_cpu_gpu_paper import KEY, stream
@@ -36,7 +37,7 @@ def test_a_notebook_runs_and_leaves_every_picture(tmp_path, monkeypatch, name):
     tables = {path.stem for path in (out / "data").glob("*.csv")}
     assert tables == due | {f"{KEY}-{one}" for one in others[name]}
     if name == "50-cpu-gpu":
-        card = pd.read_csv(out / "data" / f"{KEY}-claims.csv")
+        card = with_sentences(read_scorecard(out / "data" / f"{KEY}-claims.csv"))
         assert (card["reason"] != "It was not measured.").all()
         assert shown_beside_the_shipped(out, KEY, "both_free=best")
     else:
@@ -61,10 +62,10 @@ def test_a_smaller_sample_meets_the_reference(tmp_path):
     ]
     runs = pd.concat(parts, ignore_index=True)
     kept = pd.read_csv(reference_of(KEY).parent / f"{KEY}-readings-intervals.csv")
-    kept = kept[kept["reading"] == "default"].set_index("claim")
+    kept = kept[kept["reading"] == "default"].set_index("id")
     for claim in load_claims(KEY):
         if claim.number in ("1a", "2a", "2b", "3", "14a", "18a", "18b"):
             points = intervals(MEASURES[claim.id].function(runs), claim).set_index("point")
-            was, now = kept.loc[claim.id], points.loc[kept.loc[claim.id, "point"]]
+            was, now = kept.loc[claim.id], points.loc[kept.loc[claim.id, "what"]]
             assert now["low"] <= was["high"], claim.id
             assert now["high"] >= was["low"], claim.id

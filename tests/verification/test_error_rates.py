@@ -8,7 +8,6 @@ import pytest
 from scipy import stats
 
 from dlsim.files import read_csv, shared_file, suite_notebooks
-from dlsim.study.claims import SHOWN_WORDS
 from tests.scale import LONG, TRIES_ALL
 from tests.verification.executed import names_of_cell
 
@@ -19,7 +18,6 @@ CELL |= {
     "jobs": 1,
     "read_csv": read_csv,
     "shared_file": shared_file,
-    "SHOWN_WORDS": SHOWN_WORDS,
 }  # what earlier cells define
 LAWS, GRID, measure_error_rates = (CELL[name] for name in ("LAWS", "GRID", "measure_error_rates"))
 
@@ -36,13 +34,13 @@ def test_the_rule_keeps_its_error_rate(points, runs):
     )
     most = stats.binom.ppf(0.9995, draws, 0.05) / draws
     assert len(table) == len(LAWS) * len(correlation) * len(runs)
-    assert (table[["contrary", "holds"]] <= most).all(axis=None), table
-    assert table["contrary"].max() > 0  # it can be wrong
+    assert (table[["contradicted", "supported"]] <= most).all(axis=None), table
+    assert table["contradicted"].max() > 0  # it can be wrong
 
 
 def table_of(*rows):
     """Return a table of rates: law, comparisons, correlation, runs, contrary, holds, draws."""
-    names = ["law", "points", "correlation", "runs", "contrary", "holds", "draws"]
+    names = ["law", "points", "correlation", "runs", "contradicted", "supported", "draws"]
     return pd.DataFrame(rows, columns=names)
 
 
@@ -67,7 +65,7 @@ def test_what_is_said_of_the_shipped_rates_is_counted_by_hand(name):
     shares = [
         (row[verdict], row["draws"])
         for _, row in table.iterrows()
-        for verdict in ("contrary", "holds")
+        for verdict in ("contradicted", "supported")
     ]
     above = [(share, draws) for share, draws in shares if share > 0.05]
     level = 0.95 ** (1 / len(shares))
@@ -86,13 +84,13 @@ def test_what_is_said_of_the_shipped_rates_is_counted_by_hand(name):
 def test_the_shipped_long_tails_are_those_of_the_cell():
     table = pd.read_csv(shared_file("data/reference/suite/suite-long-tails.csv"))
     grid = CELL["GRID_OF_LONG_TAILS"]
-    assert list(table.columns) == [*grid, "contrary", "holds", "draws"]
+    assert list(table.columns) == [*grid, "contradicted", "supported", "draws"]
     assert set(table["law"]) == set(grid["law"]) == set(CELL["LONG_TAILS"])
     rows = table[list(grid)].itertuples(index=False, name=None)
     assert set(rows) == set(itertools.product(*grid.values()))
     drawn = measure_error_rates(round(200 * max(LONG, 0.5)), grid, seed=1, jobs=1)
     both = table.merge(drawn, on=list(grid), suffixes=("", "_drawn"))
-    for name in ("contrary", "holds"):
+    for name in ("contradicted", "supported"):
         count = (both[f"{name}_drawn"] * both["draws_drawn"]).round()
         low, high = (stats.binom.ppf(q, both["draws_drawn"], both[name]) for q in (1e-5, 1 - 1e-5))
         assert ((count >= low) & (count <= high + 2)).all()
@@ -123,7 +121,7 @@ def test_the_error_rate_of_single_points_with_a_long_tail(law, runs, monkeypatch
     draws = round(400 * max(LONG, 0.5))
     grid = {"law": ["right", "left"], "points": [1], "correlation": [0.0], "runs": [runs]}
     table = measure_error_rates(draws, grid, jobs=1)
-    worst = table[["contrary", "holds"]].max(axis=None)
+    worst = table[["contradicted", "supported"]].max(axis=None)
     assert worst <= stats.binom.ppf(0.9995, draws, rates[runs]) / draws
     if law == "outliers":
         # runs without any outlier show a mean of -1, and no rule can know of those that it missed

@@ -318,9 +318,10 @@ def test_every_claim_is_judged_but_those_that_cannot_be(seen):
     words = card["verdict"].rename(lambda name: name.removeprefix(f"{KEY}-"))
     assert len({name.rstrip("abc") for name in words.index}) == 15
     # theorems take the status of their statements: erratum 13 corrects Theorems 1 and 3
-    assert words[["9a", "9b", "9c"]].tolist() == ["in part", "holds", "in part"]
-    assert words["8"] == "in part"
-    assert set(words[words == "cannot be checked"].index) == {"13a", "13b"}
+    assert words["9b"] == "supported"
+    assert words["9a"] == words["9c"] == "partly supported"
+    assert words["8"] == "partly supported"
+    assert set(words[words == "not checkable"].index) == {"13a", "13b"}
     measured = {name for name in MEASURES if name.startswith(KEY)}
     assert measured == {f"{KEY}-{n}" for n in words.index if n not in "9a 9b 9c 13a 13b".split()}
 
@@ -362,7 +363,7 @@ def test_a_policy_of_the_user_is_drawn(beyond):
 def test_a_policy_of_the_user_is_no_part_of_the_papers_claims(seen):
     assert "mine" in set(seen[0]["main"]["policy"])
     table = pd.read_csv(seen[2] / "data" / f"{KEY}-readings-intervals.csv")
-    assert not table["point"].dropna().str.contains("mine").any()
+    assert not table["what"].dropna().str.contains("mine").any()
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,10 @@ from dlsim.realtime import POLICIES, Cluster, Reading, simulate, workload
 from dlsim.realtime.model import SWITCHES_M
 from dlsim.record import find_records
 from dlsim.study import session
-from dlsim.study.claims import load_claims
+from dlsim.study.claims import load_claims, read_scorecard
 from dlsim.study.measure import MEASURES
 from dlsim.study.readings import list_readings
+from dlsim.study.verdict import with_sentences
 from tests.intervals import student
 from tests.verification.executed import FILE, in_one_space, map_of_verdicts
 
@@ -123,10 +124,11 @@ def test_every_claim_is_judged_but_the_one_of_long_runs(seen):
     card = pd.read_csv(out / "data" / "mcdf-claims.csv", index_col="id")
     assert list(card.index) == [claim.id for claim in load_claims("mcdf")]
     assert len(card) == 21  # 19 of the specification; 4 and 5 both ways
-    assert card.loc["mcdf-19", "verdict"] == "holds"
-    assert card.loc["mcdf-13", "verdict"] == "holds"  # sizes below 507 have N* < 10
-    assert card.loc["mcdf-18", "verdict"] == "cannot be checked"
-    assert "--scale full" in card.loc["mcdf-18", "reason"]
+    assert card.loc["mcdf-19", "verdict"] == "supported"
+    assert card.loc["mcdf-13", "verdict"] == "supported"  # sizes below 507 have N* < 10
+    assert card.loc["mcdf-18", "verdict"] == "not checkable"
+    shown = with_sentences(read_scorecard(out / "data" / "mcdf-claims.csv")).set_index("id")
+    assert "--scale full" in shown.loc["mcdf-18", "reason"]
     assert {claim.id for claim in load_claims("mcdf")} == {
         name for name in MEASURES if name.startswith("mcdf-")
     }
@@ -208,8 +210,8 @@ def test_at_full_scale_every_reading_and_half_the_length_are_run(tmp_path, monke
     table = pd.read_csv(out / "data" / "mcdf-readings.csv", index_col="claim")
     assert list(table) == ["default", "link=shared", "size=abs", "size=clip"]
     card = pd.read_csv(out / "data" / "mcdf-claims.csv", index_col="id")
-    assert card["reference"].isna().all()  # it is the reference itself
-    assert card.loc["mcdf-18", "verdict"] != "cannot be checked"
+    assert set(card["scale"]) == {"full"}  # it is the reference itself
+    assert card.loc["mcdf-18", "verdict"] != "not checkable"
     assert table.loc["mcdf-18"].notna().all()
 
 

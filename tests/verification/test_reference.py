@@ -7,27 +7,20 @@ names as its weakest, the new interval must meet the one that is kept there.
 import importlib
 import inspect
 import math
-import re
 from types import SimpleNamespace
 
-import pandas as pd
 import pytest
 
 from dlsim.papers import inserted_idle_time, mcdf
 from dlsim.realtime import Cluster, simulate, workload
 from dlsim.study import sweep
-from dlsim.study.claims import intervals, load_claims, reference_of
+from dlsim.study.claims import intervals, load_claims, read_scorecard, reference_of
 from dlsim.study.measure import MEASURES
 from tests.verification.notebook_code import defined_in
 
 importlib.import_module("dlsim.papers.steady_state")  # registers its measures
 SEED = 1
 idle_used = defined_in("30-inserted-idle-time").idle_used
-#: ``13.11 to 98.01 points; weakest at K 5: 13.11 points [4.59, 21.63]; 12 runs``
-KEPT = re.compile(
-    r"(?:.*weakest at (?P<point>.*): )?(?P<estimate>-?[\d.,]+) ?(?P<unit>.*) "
-    r"\[(?P<low>-?[\d.,]+), (?P<high>-?[\d.,]+)\]; \d+ runs.*"
-)
 
 
 def run_mcdf(load, setup, seed):
@@ -106,14 +99,10 @@ FRAMES = {
 def sample(request, tmp_path_factory):
     """A paper, its reference results, and what was run again."""
     paper = request.param
-    kept = pd.read_csv(reference_of(paper), keep_default_na=False).set_index("id")
+    kept = read_scorecard(reference_of(paper)).set_index("id")
     run, names = FRAMES[paper]
     frames = run(tmp_path_factory.mktemp(paper))
     return SimpleNamespace(paper=paper, names=names, frames=frames, kept=kept)
-
-
-def number(text):
-    return float(text.replace(",", ""))
 
 
 def test_a_smaller_sample_meets_the_reference(sample):
@@ -121,17 +110,13 @@ def test_a_smaller_sample_meets_the_reference(sample):
     apart = {}
     for name in sample.names:
         claim = known[f"{sample.paper}-{name}"]
-        kept = KEPT.fullmatch(sample.kept.loc[claim.id, "measured"])
-        assert kept, f"{claim.id}: the reference names no point"
+        kept = sample.kept.loc[claim.id]
         measure = MEASURES[claim.id].function
         needed = inspect.signature(measure).parameters
         points = measure(**{name: sample.frames[name] for name in needed})
-        here = points[points["point"] == kept["point"]] if kept["point"] else points
-        assert len(here) == 1, f"{claim.id}: no point {kept['point']!r} in the smaller sample"
-        factor = 100 if kept["unit"] in ("%", "points") else 1
-        own = intervals(points, claim).set_index("point").loc[here["point"].iloc[0]]
-        low, high = factor * own[["low", "high"]].astype(float)
-        half_a_digit = 0.005 if factor == 100 else 5e-4 * abs(number(kept["estimate"]))
-        if high + half_a_digit < number(kept["low"]) or low - half_a_digit > number(kept["high"]):
-            apart[claim.id] = f"kept {kept[0]}, now [{low:.4g}, {high:.4g}]"
+        own = intervals(points, claim).set_index("point").loc[[kept["what"]]]
+        assert len(own) == 1, f"{claim.id}: no point {kept['what']!r} in the smaller sample"
+        low, high = own.iloc[0][["low", "high"]].astype(float)
+        if high < kept["low"] or low > kept["high"]:
+            apart[claim.id] = f"kept {kept['low']} to {kept['high']}, now {low:.4g} to {high:.4g}"
     assert not apart

@@ -1,0 +1,234 @@
+"""The sentences about verdicts that readers see.
+
+A verdict is a row of numbers and one word (`dlsim.study.claims.COLUMNS`). Sentences are made from
+it here, when it is shown, and nowhere else.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from dlsim.study.claims import PRINTED, VERDICTS, Claim, load_claims, theorem_status
+
+VerdictRow = Mapping[str, Any]
+
+#: Units of shares, which are kept as fractions.
+_SHARE_UNITS = ("%", "points")
+
+#: What parts of the names of points mean, if their name alone does not say it. A part that is
+#: empty is left out.
+_PARTS = {
+    "nearest": "the closer of FIFOAN and EDFAN against the closer of FIFOMN and EDFMN",
+    "vary_cms": "Cms varied",
+    "vary_cps": "Cps varied",
+    "mean excess": "mean excess of queues",
+    "queues beaten": "share with a cheaper order among queues",
+    "more admitted": "",
+    "fall": "",
+    "lost": "connections that LPR leaves unopened",
+    "more than 10%": "cases in which LPR leaves more than 10 % of the connections unopened",
+    "ends": "first and last period",
+    "Tiers": "Tiers platforms",
+    "random": "random platforms",
+    "share 0.0625": "one core of 16 busy",
+    "share 0.125": "one core of 8 busy",
+    "L/F over opt": "L/F along Opt from 0.5 to 0.9",
+    "L/x over opt": "L/x along Opt from 0.5 to 0.9",
+    "x/F over opt": "x/F along Opt from 0.5 to 0.9",
+    "x/x over opt": "x/x along Opt from 0.5 to 0.9",
+}  # fmt: skip
+#: How the place of a point is said, by the column that has it. A place that begins with a blank
+#: goes on with the part before it.
+_PLACES = {
+    "setup": "set-up cost {}",
+    "value": "Cms/Cps = {}",
+    "queue": " of {} tasks",
+    "wrong": "first sample wrong by a factor of {}",
+    "gpus": "GPUs: {}",
+    "engines": "copy engines: {}",
+    "interval": "Int = {} minutes",
+    "nodes": "{} nodes",
+    "load": " at load {}",
+    "axis": " over the axis {}",
+}
+#: The versions of paper B's schedulers, as the names of points have them.
+_VERSIONS = ("L/x", "x/F", "L/F", "x/x")
+_VERSIONS_MEAN = "L/x is with Load Correction, x/F with Fallback, L/F with both, x/x with neither."
+
+
+def write_number(value: float, unit: str) -> str:
+    """Write a number without its unit: a share as percent with two decimals, else four digits."""
+    if math.isnan(value):
+        return "?"
+    if unit in _SHARE_UNITS:
+        text = f"{100 * value:.2f}".rstrip("0").rstrip(".")
+        return "0" if text == "-0" else text
+    return f"{value:,.0f}" if 1e3 <= abs(value) < 1e15 else f"{value:.4g}"
+
+
+def write_numbers(unit: str, *values: float) -> str:
+    """Write one number, or several from the first to the last, with their unit."""
+    numbers = " to ".join(dict.fromkeys(write_number(value, unit) for value in values))
+    return f"{numbers} {unit}".strip() if values else ""
+
+
+def describe_point(name: str) -> str:
+    """Say which comparison a point is.
+
+    >>> describe_point("EDFMN, setup 5, load 0.1")
+    'EDFMN, set-up cost 5 at load 0.1'
+    """
+    return " against ".join(map(_describe_place, name.split(" against ")))
+
+
+def _describe_place(name: str) -> str:
+    words = ""
+    for part in name.split(", "):
+        column, _, value = part.rpartition(" ")
+        text = _PARTS.get(part, part)
+        if part not in _PARTS and column in _PLACES:
+            text = _PLACES[column].format(value)
+            if not words and text.startswith(" "):  # there is nothing to go on with
+                text = part
+        words += text if text.startswith(" ") or not words else f", {text}" * bool(text)
+    return words
+
+
+def describe_comparisons(row: VerdictRow) -> str:
+    """Say how many comparisons of a claim support it.
+
+    >>> counts = {"for": 2, "open": 7, "against": 13, "verdict": "mixed"}
+    >>> describe_comparisons(counts)
+    'Of 22 comparisons 2 support the claim, 13 contradict it, 7 show nothing.'
+    """
+    supporting, undecided, against = (int(row[side]) for side in ("for", "open", "against"))
+    total = supporting + undecided + against
+    if not total:
+        return ""
+    if row["verdict"] == "stronger than claimed":
+        return f"Of {total} comparisons {total} exceed the paper's number in its favour."
+    if total == 1:
+        verb = "shows nothing" if undecided else "contradicts" if against else "supports"
+        return f"The one comparison {verb}{' the claim' * (not undecided)}."
+    parts = [
+        f"{number} {verb}{'s' * (number == 1)} {what}"
+        for number, verb, what in (
+            (supporting, "support", "the claim"),
+            (against, "contradict", "it" if supporting else "the claim"),
+            (undecided, "show", "nothing"),
+        )
+        if number
+    ]
+    return f"Of {total} comparisons {', '.join(parts)}."
+
+
+def describe_threshold(claim: Claim) -> str:
+    """Say which values of the statistic are on the side of a claim."""
+    if claim.direction in PRINTED:
+        return f"The claim asks for {write_numbers(claim.unit, *claim.region)}."
+    words = {
+        "above": "more than",
+        "dramatic": "more than",
+        "below": "less than",
+        "marginal": "a size below",
+        "close": "a size of at most" if claim.margin else "exactly",
+        "same": "no two farther apart than",
+    }
+    asked = f"{words[claim.direction]} {write_numbers(claim.unit, claim.margin)}"
+    return f"The claim asks for {asked}{' (in our reading)' * bool(claim.margin)}."
+
+
+def describe_measured(claim: Claim, row: VerdictRow) -> str:
+    """Say what was measured, what the claim asks for, and which point decides."""
+    if not row["points"] or row["verdict"] == "not checkable":
+        return ""
+    unit = claim.unit
+    low, high = write_number(row["low"], unit), write_number(row["high"], unit)
+    number = write_numbers(unit, row["estimate"]) + f" (95 %: {low} to {high})" * (low != high)
+    said = [f"Measured: {claim.statistic}.", describe_threshold(claim)]
+    if row["points"] > 1 or row["smallest"] < row["largest"]:
+        nearest = {
+            "supported": "Closest to failing",
+            "stronger than claimed": "Furthest beyond the paper's number",
+        }.get(row["verdict"], "Furthest from the claim")
+        extent = write_numbers(unit, row["smallest"], row["largest"])
+        where = f"{nearest}: {describe_point(row['what'])}, {number}."
+        said += [f"All comparisons: {extent}. {where}"]
+        said += [_VERSIONS_MEAN] * any(name in row["what"] for name in _VERSIONS)
+    else:
+        said.append(f"It is {number}.")
+    if not math.isnan(row["median"]):
+        said.append(
+            f"Median {write_number(row['median'], unit)}, largest "
+            f"{write_number(row['outlier'], unit)} at {row['outlier_at']}, mean without it "
+            f"{write_number(row['mean_without'], unit)}."
+        )
+    said += [f"Runs: {row['runs']}."] * bool(row["runs"])
+    return " ".join(said)
+
+
+def describe_reason(claim: Claim, row: VerdictRow) -> str:
+    """Say how many comparisons support a claim, and what else its verdict rests on."""
+    said = [describe_comparisons(row)]
+    status, gap = theorem_status(claim.statement) if claim.kind == "theorem" else ("", "")
+    if status:
+        word = "proved" if status == "ours" else status
+        said.append(f"Statement {claim.statement} is {word}{f': {gap}' * bool(gap)}.")
+    elif row["verdict"] == "not checkable":
+        said.append(row["reason"] or claim.reason or "It was not measured.")
+    else:
+        said += _describe_notes(claim, row)
+    return " ".join(filter(None, said))
+
+
+def _describe_notes(claim: Claim, row: VerdictRow) -> list[str]:
+    """Say which effects would be seen, where no case occurred, and how a trend goes."""
+    notes = []
+    if not math.isnan(row["detectable"]):
+        effect = write_numbers(claim.unit, row["detectable"])
+        notes.append(
+            f"With so few runs only effects above {effect} would be noticed (in 4 of 5 cases)."
+        )
+    if row["none"] > 0:
+        notes.append(
+            f"At {row['none']:.0f} of {row['points']} points no case occurred among up to "
+            f"{row['cases']:,.0f}."
+        )
+    if row["steps"] > 0:
+        notes.append(
+            f"Of {row['steps']:.0f} steps from one point to the next {row['wrong']:.0f} go the "
+            "other way."
+        )
+    return notes
+
+
+def sentences(claim: Claim, row: VerdictRow) -> dict[str, str]:
+    """Return the texts of a verdict: the claim, the printed number, what was measured, and why."""
+    return {
+        "claim": claim.sentence,
+        "printed": write_numbers(claim.unit, *claim.printed),
+        "measured": describe_measured(claim, row),
+        "reason": describe_reason(claim, row),
+    }
+
+
+def explain(claim: Claim, row: VerdictRow) -> str:
+    """Say in Markdown what became of a claim, and which number decides it."""
+    texts, word = sentences(claim, row), row["verdict"]
+    head = f"{VERDICTS[word].symbol} **{claim.id} is {word}.** *{texts['claim']}*"
+    printed = f"Printed: {texts['printed']}." if texts["printed"] else ""
+    return " ".join(filter(None, [head, printed, texts["measured"], texts["reason"]]))
+
+
+def with_sentences(card: pd.DataFrame) -> pd.DataFrame:
+    """Add to verdicts what claims.toml says of each claim, and the sentences that readers see."""
+    known = {claim.id: claim for claim in load_claims()}
+    rows: list[dict[str, Any]] = []
+    for row in card.to_dict("records"):
+        claim, numbers = known[row["id"]], {str(name): value for name, value in row.items()}
+        about = {"where": claim.where, "whose": claim.whose, "figure": claim.figure}
+        rows.append({**numbers, **about, **sentences(claim, numbers)})
+    columns = dict.fromkeys([*card, "where", "whose", "figure", "claim", "printed", "measured"])
+    return pd.DataFrame(rows, index=card.index, columns=list(columns))
