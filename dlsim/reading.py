@@ -13,10 +13,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from functools import reduce
 from types import CodeType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from dlsim.user_code import resolve_user_code
 from dlsim.validate import mapping, number, number_range, one_of
+
+_Name = TypeVar("_Name")
 
 
 def switch(
@@ -29,6 +31,7 @@ def switch(
     is_open: bool = False,
     rule: str = "",
     papers: str = "",
+    touches: Callable[[Any], bool] | None = None,
 ) -> Any:
     """Return the dataclass field of a switch.
 
@@ -53,6 +56,9 @@ def switch(
         Name under which `BaseReading.rules` tells whether the second option is chosen.
     papers : str
         Letters of the papers whose notebooks compare claims under this switch.
+    touches : callable, optional
+        Whether the switch can change the result of a policy or method, from its record, such as
+        ``lambda policy: policy.order == "dc"``; default: it can change every result.
     """
     about: dict[str, Any] = {
         "options": tuple(options),
@@ -63,6 +69,7 @@ def switch(
         "is_open": is_open,
         "rule": rule,
         "papers": papers,
+        "touches": touches,
     }
     return field(default=about["options"][0], metadata=about)
 
@@ -138,6 +145,25 @@ class BaseReading:
         values = {name: getattr(self, name) for name in self._switches()}
         default = type(self)()
         return {name: one for name, one in values.items() if one != getattr(default, name)}
+
+
+def find_touched(
+    switch: str, records: Mapping[_Name, Any], *readings: type[BaseReading]
+) -> list[_Name]:
+    """Return the names of the policies or methods whose results a switch can change.
+
+    Parameters
+    ----------
+    switch : str
+        Name of a switch; one that none of the readings has can change every result.
+    records : mapping
+        The records by name.
+    *readings : type
+        Readings of the engine and of its inputs.
+    """
+    abouts = [one._switches()[switch] for one in readings if switch in one._switches()]
+    tests = [about["touches"] for about in abouts] or [None]
+    return [name for name, one in records.items() if any(not test or test(one) for test in tests)]
 
 
 def _loaded_names(code: CodeType) -> Iterator[Any]:

@@ -25,7 +25,7 @@ from dlsim.study import (
 )
 from dlsim.study.claims import beside_reference, load_claims, read_scorecard
 from dlsim.study.judging import POINT_COLUMNS
-from dlsim.study.readings import by_reading, list_readings
+from dlsim.study.readings import by_reading, list_changes
 from dlsim.study.session import name_reading
 from tests.intervals import student
 
@@ -64,7 +64,7 @@ def all_policies(rivals, ours=0.2, **more):
 
 def test_start_says_the_sizes_of_the_scale_and_sets_what_sweeps_take(out):
     size = start("mcdf", out=str(out), runs=3, seed=7, jobs=1)
-    assert (size.runs, size.horizon, size.reading_loads) == (3, 100_000.0, [0.1, 0.5, 1.0])
+    assert (size.runs, size.horizon, size.pools) == (3, 100_000.0, 40)
     found = sweep(lambda a, seed: {"entropy": seed.entropy}, {"a": [1, 2]})
     assert len(found) == 2 * 3
     assert set(found["entropy"]) == {7}
@@ -249,22 +249,30 @@ FEW_SWITCHES = {name: mcdf.SWITCHES[name] for name in ("link", "late")}
 
 def test_readings_differ_in_one_switch():
     switches = {"link": ("own", "shared"), "span": ((1.0, 2.0), (3.0, 4.0), (5.0, 6.0))}
-    readings = list(list_readings(switches))
-    assert readings == [{}, {"link": "shared"}, {"span": (3.0, 4.0)}, {"span": (5.0, 6.0)}]
-    assert [name_reading(one) for one in readings[1:3]] == ["link=shared", "span=3-4"]
+    changes = list(list_changes(switches))
+    assert changes == [("link", "shared"), ("span", (3.0, 4.0)), ("span", (5.0, 6.0))]
+    assert [name_reading(dict([one])) for one in changes[:2]] == ["link=shared", "span=3-4"]
+    own = {"link": "shared", "span": [3, 4]}
+    assert list(list_changes(switches, own)) == [("link", "own"), *_spans((1.0, 2.0), (5.0, 6.0))]
+
+
+def _spans(*values):
+    return [("span", value) for value in values]
 
 
 def test_the_map_of_all_readings_runs_each_once(out, monkeypatch):
     monkeypatch.setattr(mcdf, "SWITCHES", FEW_SWITCHES)
     start("mcdf", out=str(out), scale="full")
-    asked = []
+    frames, asked = {"main": all_policies(0.5)}, []
+    judge("mcdf-1", frames["main"])
 
-    def run(reading):
-        asked.append(reading)
-        return {"main": all_policies(0.1 if reading == {"link": "shared"} else 0.5)}
+    def run(*change):
+        asked.append(change)
+        return {"main": all_policies(0.1)} if change == ("link", "shared") else {}
 
-    table = map_of_readings(run)
-    assert asked == list(list_readings(mcdf.SWITCHES))
+    table = map_of_readings(run, frames)
+    assert asked == list(list_changes(mcdf.SWITCHES)) == [("link", "shared"), ("late", "drop")]
+    assert table.loc["mcdf-1", "late=drop"] == "supported 3/3"  # on the frames of the notebook
     assert table.loc["mcdf-1", "default"] == "supported 3/3"
     assert table.loc["mcdf-1", "link=shared"] == "contradicted 0/3"
     assert set(table.loc["mcdf-10"]) == {"not checkable"}  # no frame of Figure 10 was given
@@ -280,9 +288,8 @@ def test_the_map_of_all_readings_runs_each_once(out, monkeypatch):
 def test_the_notebooks_own_reading_comes_first(tmp_path, monkeypatch):
     monkeypatch.setattr(mcdf, "SWITCHES", FEW_SWITCHES)
     start("mcdf", out=str(tmp_path / "r"), scale="full", reading={"late": "drop"})
-    table = map_of_readings(lambda reading: {"main": all_policies(0.5)})
-    assert list(table)[:2] == ["late=drop", "default"]
-    assert list(table).count("late=drop") == 1
+    table = map_of_readings(lambda *change: {}, {"main": all_policies(0.5)})
+    assert list(table) == ["late=drop", "link=shared", "late=run"]
 
 
 # ------------------------------------------------------------------ pictures

@@ -411,11 +411,13 @@ class Reading(BaseReading):
         ("at_submit", "at_arrival"),
         label="fallback, time left counts from: the submission, or the input's arrival",
         reads="simulate:configure",
+        touches=lambda policy: policy.max_fallbacks > 0,
     )
     fallback_strict: bool = switch(
         (True, False),
         label="most fallbacks is a strict limit (no: one more is allowed)",
         reads="simulate:configure",
+        touches=lambda policy: policy.max_fallbacks > 0,
     )
     network: str = switch(
         ("fluid", "packet"),
@@ -426,6 +428,7 @@ class Reading(BaseReading):
         ("returned", "served"),
         label="Load Correction counts a job: until its result returns, or its work ends",
         reads="simulate:configure",
+        touches=lambda policy: policy.load_correction,
     )
     cost: str = switch(
         ("mean", "work_weighted"),

@@ -366,6 +366,11 @@ def read_policy(policy: AnyPolicy) -> tuple[str, Policy]:
     return find_record("policy", Policy(policy) if callable(policy) else policy, POLICIES)
 
 
+def _learns(policy: Policy) -> bool:
+    """Return whether a policy decides by the run times that it has measured."""
+    return policy.rule == "history" or callable(policy.rule)
+
+
 @dataclass(frozen=True)
 class Reading(BaseReading):
     """How the ambiguous sentences of paper C are understood; every default is named.
@@ -390,16 +395,19 @@ class Reading(BaseReading):
         ("explore", "best"),
         label="both kinds of device free: try the unknown one, or take the best known",
         reads="rules:rule_2",
+        touches=_learns,
     )
     unknown_remaining: str = switch(
         ("avg", "zero", "inf"),
         label="unknown run time of a running job: average, zero, or infinite",
         reads="rules:unknown_time",
+        touches=_learns,
     )
     deviations: float = switch(
         (0.0, 1.0, 2.0),
         label="expected run time: the mean, plus so many standard deviations",
         reads="rules:expected_times",
+        touches=_learns,
         number={"high": 100.0},
     )
     gpu_cpu_share: float = switch(

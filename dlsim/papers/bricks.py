@@ -25,9 +25,10 @@ from typing import Any
 
 import pandas as pd
 
-from dlsim.bricks import INPUT_SWITCHES, Policy, find_policy
+from dlsim.bricks import INPUT_SWITCHES, Policy, Reading, find_policy
 from dlsim.bricks import SWITCHES as ENGINE_SWITCHES
 from dlsim.errors import InputError
+from dlsim.reading import find_touched
 from dlsim.study.measure import (
     differences,
     measures,
@@ -63,6 +64,8 @@ BLAMED_CAUSES: dict[str, dict[str, Any]] = {
     "perfect prediction": {"predictor": "perfect"},
     "none of the three": {"trace_std": 0.0, "server_load": 0.0, "predictor": "perfect"},
 }
+#: The inputs that both models of background load depend on.
+SWITCHES_OF_BACKGROUND = ("server_load", "H", "trace_step", "trace_std", "trace_method")
 #: Nodes from which on a system counts as large (claim 11): the paper's own.
 LARGE_SYSTEM_NODES = 75
 #: The reduction of the failure rate from which it is dramatic (claim 1a).
@@ -89,6 +92,26 @@ def find_scheduler(policy: str, **options: Any) -> Policy:
         rule = "a legend without Load Correction and Fallback, which are added"
         raise InputError(f"policy must be {rule}; got {policy!r}; use its first word")
     return replace(found, **options)
+
+
+def touched_versions(
+    switch: str, versions: Iterable[tuple[str, int, int]]
+) -> list[tuple[str, int, int]]:
+    """Return the schedulers, each as policy, correction and fallbacks, that a switch can change.
+
+    The cost that a claim means is chosen from the results of a run: `cost` touches none.
+    """
+    if switch == "cost":
+        return []
+    records = {
+        (policy, corrected, most): find_scheduler(
+            policy, load_correction=bool(corrected), max_fallbacks=most
+        )
+        for policy, corrected, most in versions
+    }
+    if switch == "exclude_rejecting":
+        return [version for version, record in records.items() if record.max_fallbacks > 0]
+    return find_touched(switch, records, Reading)
 
 
 def name_version(corrected: int, fallbacks: int) -> str:

@@ -17,7 +17,7 @@ import pandas as pd
 from dlsim.cpugpu import POLICIES as ENGINE_POLICIES
 from dlsim.cpugpu import SWITCHES as ENGINE_SWITCHES
 from dlsim.cpugpu import Policy, Reading, workload
-from dlsim.reading import BaseReading, require_readers, switch
+from dlsim.reading import BaseReading, find_touched, require_readers, switch
 from dlsim.study.measure import (
     estimates,
     join_points,
@@ -122,6 +122,16 @@ def choose_reading(reading: Mapping[str, Any]) -> dict[str, Any]:
     own = {name: value for name, value in reading.items() if name not in ENGINE_SWITCHES}
     chosen = vars(ExperimentReading.from_switches(own))
     return {**chosen, "engine": Reading.from_switches(of_engine)}
+
+
+def touched_policies(switch: str, names: Sequence[str]) -> list[str]:
+    """Return those of some policies whose results a switch of the engine or the inputs can change.
+
+    None is touched by a switch of another experiment.
+    """
+    if switch not in ENGINE_SWITCHES and switch != "base":
+        return []
+    return find_touched(switch, {name: POLICIES[name] for name in names}, Reading)
 
 
 # ------------------------------------------------------------------ tables of pictures and claims

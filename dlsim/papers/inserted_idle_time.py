@@ -22,6 +22,8 @@ import numpy as np
 import pandas as pd
 
 from dlsim.errors import InputError
+from dlsim.reading import find_touched
+from dlsim.realtime import POLICIES as ENGINE_POLICIES
 from dlsim.realtime import Policy, Reading, workload
 from dlsim.study.claims import intervals, load_claims
 from dlsim.study.measure import (
@@ -49,6 +51,8 @@ SWITCHES: dict[str, tuple[str, ...]] = {
     **workload.SWITCHES["user_split"],
     "counting": COUNTING_RULES,
 }
+#: Those by which plannings are counted; they change no schedule.
+SWITCHES_OF_COUNTS = ("scope", "ties", "count_single", "counting")
 #: The constraints by the column that counts them.
 CONSTRAINTS = {"Constraint 1": "opt_iits", "Constraint 2": "opt_iits_ii"}
 #: The two steps of Figure 3.
@@ -68,6 +72,22 @@ def policy_name(order: str, role: str) -> str:
 
 #: The policies that the claims compare, FIFO first.
 POLICIES = tuple(policy_name(order, role) for order in ORDERS_OF_PAPER_I for role in ROLES)
+
+
+def touched_policies(switch: str) -> list[str]:
+    """Return the policies that the claims compare of which a switch can change a row of `main`.
+
+    Each row compares a policy with the remodel in the same order: where a switch touches the
+    remodel, it touches every row.
+    """
+    if switch in SWITCHES_OF_COUNTS:
+        return [policy_name(order, role) for order in ORDERS_OF_PAPER_I for role in ROLES[:3]]
+    records = {name: ENGINE_POLICIES[name] for name in POLICIES}
+    touched = find_touched(switch, records, Reading, workload.UserDraw)
+    remodels = {policy_name(order, "DLT") for order in ORDERS_OF_PAPER_I}
+    return touched if remodels.isdisjoint(touched) else list(POLICIES)
+
+
 #: Those, and the policies that go beyond the paper.
 COMPARED_POLICIES = (
     *POLICIES,

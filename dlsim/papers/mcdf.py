@@ -21,8 +21,10 @@ doubled, half
 import numpy as np
 import pandas as pd
 
+from dlsim.reading import find_touched
 from dlsim.realtime import workload
-from dlsim.realtime.model import SWITCHES_M
+from dlsim.realtime.model import POLICIES as ENGINE_POLICIES
+from dlsim.realtime.model import SWITCHES_M, Reading
 from dlsim.study.claims import LEVEL
 from dlsim.study.measure import (
     difference_to,
@@ -47,6 +49,13 @@ ALL_NODES = ("FIFOAN", "EDFAN")
 FEWEST_NODES = ("FIFOMN", "EDFMN")
 #: Switches of the engine, then of the workload, with their options, the default first.
 SWITCHES: dict[str, tuple[str, ...]] = {**SWITCHES_M, **workload.SWITCHES["mcdf"]}
+#: Those that change nothing where there are no set-up costs.
+SWITCHES_OF_SETUP = ("an_nodes", "setup")
+
+
+def touched_policies(switch: str) -> list[str]:
+    """Return the policies of the paper whose results a switch can change."""
+    return find_touched(switch, {name: ENGINE_POLICIES[name] for name in POLICIES}, Reading)
 
 
 # ------------------------------------------------------------------ parts of the frames

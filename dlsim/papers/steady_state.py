@@ -29,8 +29,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dlsim.reading import find_touched
+from dlsim.steady import METHODS, Reading, topology
 from dlsim.steady import SWITCHES as ENGINE_SWITCHES
-from dlsim.steady import topology
 from dlsim.steady.samples import CONNECTIVITY
 from dlsim.study.measure import (
     mark_exact,
@@ -47,6 +48,13 @@ from dlsim.study.measure import (
 SWITCHES: dict[str, tuple[str, ...]] = {**ENGINE_SWITCHES, **topology.SWITCHES}
 #: The paper's heuristics in the order of its legends.
 PAPER_S_HEURISTICS = ("G", "LPR", "LPRG", "LPRR")
+
+
+def touched_heuristics(switch: str) -> list[str]:
+    """Return the paper's heuristics whose results a switch can change."""
+    return find_touched(switch, {name: METHODS[name] for name in PAPER_S_HEURISTICS}, Reading)
+
+
 #: The heuristics that LPRR is compared with.
 RIVALS_OF_LPRR = ("G", "LPRG")
 #: Ratios to the bound that differ by no more than this are equal.

@@ -737,6 +737,7 @@ class Reading(BaseReading):
         reads="core.splits:receiving_nodes",
         rule="best",
         papers="M",
+        touches=lambda policy: policy.nodes == "all",
     )
     mn_order: str = switch(
         ("skip", "strict"),
@@ -744,6 +745,7 @@ class Reading(BaseReading):
         reads="core.admission:place_pending",
         rule="strict",
         papers="M",
+        touches=lambda policy: policy.overtake,
     )
     mn_count: str = switch(
         ("at_start", "frozen"),
@@ -751,6 +753,7 @@ class Reading(BaseReading):
         reads="core.loop:note_deadlines_alone",
         rule="frozen",
         papers="MI",
+        touches=lambda policy: policy.nodes not in ("all", "user"),
     )
     dc_at_N: str = switch(
         ("formula", "inf"),
@@ -758,6 +761,7 @@ class Reading(BaseReading):
         reads="core.orders:mcdf_rank",
         rule="infinite_top",
         papers="M",
+        touches=lambda policy: policy.order == "dc",
     )
     order_when: str = switch(
         ("each_tk", "once"),
@@ -765,6 +769,7 @@ class Reading(BaseReading):
         reads="core.admission:schedulability_test",
         rule="once",
         papers="M",
+        touches=lambda policy: policy.order == "dc" or policy.is_timed,
     )
     link: str = switch(
         ("per_task", "shared"),
@@ -779,6 +784,7 @@ class Reading(BaseReading):
         reads="core.loop:sort_batch",
         rule="by_policy",
         papers="M",
+        touches=lambda policy: policy.order != "fifo",
     )
     batch_commit: str = switch(
         ("replan", "commit"),
@@ -786,6 +792,7 @@ class Reading(BaseReading):
         reads="core.loop:run_admission",
         rule="commit",
         papers="M",
+        touches=lambda policy: policy.order != "fifo",
     )
     same_time: str = switch(
         ("dispatch", "test"),
@@ -799,6 +806,7 @@ class Reading(BaseReading):
         label="late tasks, if none is refused: run, or are dropped",
         reads="simulate:run_policy",
         papers="M",
+        touches=lambda policy: not policy.admission,
     )
     release: str = switch(
         ("estimate", "finish"),
@@ -806,6 +814,7 @@ class Reading(BaseReading):
         reads="core.splits:ends_node_by_node",
         rule="finish",
         papers="I",
+        touches=lambda policy: policy.partition != "opr",
     )
     commit: str = switch(
         ("first", "last"),
@@ -813,6 +822,7 @@ class Reading(BaseReading):
         reads="core.loop:dispatch",
         rule="last",
         papers="I",
+        touches=lambda policy: policy.partition not in ("opr", "equal", "umr"),
     )
     backfill: str = switch(
         ("off", "on"),
@@ -825,6 +835,7 @@ class Reading(BaseReading):
         label="pieces of a user's task are accepted: all or none, or one by one",
         reads="simulate:simulate",
         papers="I",
+        touches=lambda policy: policy.partition == "pieces",
     )
     scope: str = switch(
         ("chosen", "all"),

@@ -129,6 +129,7 @@ class UserDraw(BaseReading):
         ("text", "code"),
         label="fewest nodes that a user may ask for: by the text, or by the pseudocode",
         reads="workload:user_split",
+        touches=lambda policy: policy.nodes == "user",
     )
 
 

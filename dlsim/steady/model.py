@@ -62,21 +62,25 @@ class Reading(BaseReading):
         ("printed", "prose"),
         label="greedy, work on the own cluster: by the formula, or by the text",
         reads="greedy:run_greedy",
+        touches=lambda method: method.name in ("G", "LPRG", "MILP"),
     )
     stuck: str = switch(
         ("prose", "rest"),
         label="greedy, if the formula gives 0: the text's amount, or all the rest",
         reads="greedy:run_greedy",
+        touches=lambda method: method.name in ("G", "LPRG", "MILP"),
     )
     vertex: str = switch(
         ("solver", "least_connections"),
         label="of equal optima, round: the solver's, or the one with fewest connections",
         reads="model:SolveOptions.needs_least_connections",
+        touches=lambda method: method.name in ("LP", "LPR", "LPRG", "LPRR", "MILP"),
     )
     lprg_start: str = switch(
         ("lpr", "zero"),
         label="LPRG: greedy starts from the shares of LPR, or from nothing",
         reads="greedy:run_greedy",
+        touches=lambda method: method.name in ("LPRG", "MILP"),
     )
 
 

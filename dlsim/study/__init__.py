@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dlsim.study.comparison import compare, plot_comparison
     from dlsim.study.judging import claim_points, judge, plot_claim, show_scorecard
     from dlsim.study.plain_text import shown_label, shown_table, shown_text
-    from dlsim.study.readings import map_of_readings
+    from dlsim.study.readings import map_of_readings, sweep_again
     from dlsim.study.session import has_rows, note_missing, save, start
     from dlsim.study.stats import summary
     from dlsim.study.style import policy_style, student_interval
@@ -42,6 +42,7 @@ __all__ = [
     "student_interval",
     "summary",
     "sweep",
+    "sweep_again",
 ]
 
 _MODULE_OF = {
@@ -63,6 +64,7 @@ _MODULE_OF = {
     "student_interval": "style",
     "summary": "stats",
     "sweep": "sweeps",
+    "sweep_again": "readings",
 }
 
 

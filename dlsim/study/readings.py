@@ -5,21 +5,68 @@ from typing import Any
 
 import pandas as pd
 
+from dlsim.errors import InputError
 from dlsim.files import read_csv
 from dlsim.study import session
 from dlsim.study.claims import COLUMNS, Claim, Verdict, judge_claim, load_claims, reference_of
 from dlsim.study.judging import measure_claim
 from dlsim.study.measure import MEASURES
 from dlsim.study.session import name_reading
+from dlsim.study.sweeps import sweep
 
 Switches = Mapping[str, Any]
 
 
-def list_readings(switches: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
-    """Yield the default reading, then every reading one switch away from it."""
-    yield {}
+def list_changes(
+    switches: Mapping[str, Sequence[Any]], reading: Switches | None = None
+) -> Iterator[tuple[str, Any]]:
+    """Yield every switch and value by which a reading differs in one switch from a given one."""
     for name, options in switches.items():
-        yield from ({name: value} for value in options[1:])
+        here = name_reading({name: (reading or {}).get(name, options[0])})
+        yield from ((name, one) for one in options if name_reading({name: one}) != here)
+
+
+def sweep_again(
+    frame: pd.DataFrame,
+    function: Callable[..., Any],
+    points: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+    by: Sequence[str],
+    replicates: int | None = None,
+    fixed: Mapping[str, Any] | None = None,
+) -> pd.DataFrame:
+    """Run a part of a sweep under another reading, and take the other rows from its frame.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        What the sweep returned under this notebook's reading. A column that the function does not
+        return this time is kept as it is, so that a column computed from others must not be there.
+    function, points, replicates, fixed
+        What `dlsim.study.sweep` takes: what the changed switch touches.
+    by : sequence of str
+        The columns that, with ``replicate``, identify a row.
+
+    Returns
+    -------
+    DataFrame
+        The rows of `frame` in their order, those that were run again in place of the old ones;
+        without the replicates that were not run again.
+
+    Raises
+    ------
+    InputError
+        For rows that the frame does not have.
+    """
+    again = sweep(function, points, replicates, fixed=fixed)
+    keys = [*by, "replicate"]
+    frame = frame[frame["replicate"].isin(again["replicate"])]
+    kept = frame.columns.difference(again.columns).union(keys)
+    rows = again.merge(frame[kept], on=keys)[list(frame)]
+    if len(rows) != len(again):
+        name = getattr(function, "__name__", "the function")
+        raise InputError(f"{name} made rows that its frame does not have: give it the same points")
+    whole = pd.concat([frame, rows]).drop_duplicates(keys, keep="last")
+    return frame[keys].merge(whole, on=keys)[list(frame)]
 
 
 def _row(name: str, verdict: Verdict) -> dict[str, Any]:
@@ -50,15 +97,15 @@ def _judge_frames(name: str, frames: Mapping[str, Any]) -> Iterator[dict[str, An
         yield _row(name, measure_claim(claim, named=frames) if is_run else judge_claim(claim))
 
 
-def _run_all(run: Callable[[dict[str, Any]], Mapping[str, Any]]) -> pd.DataFrame:
-    """Judge all claims under this notebook's reading, then under all that differ in one switch."""
+def _run_all(
+    run: Callable[[str, Any], Mapping[str, Any]], frames: Mapping[str, Any]
+) -> pd.DataFrame:
+    """Return this run's verdicts, then those under every reading that differs in one switch."""
     here = session.current()
-    others = {name_reading(one): one for one in list_readings(here.module.SWITCHES)}
-    own = {name_reading(here.reading): dict(here.reading)}
-    readings = own | others | own
-    return pd.DataFrame(
-        row for name, reading in readings.items() for row in _judge_frames(name, run(reading))
-    )
+    rows = list(_list_session_verdicts(name_reading(here.reading)))
+    for switch, value in list_changes(here.module.SWITCHES, here.reading):
+        rows += _judge_frames(name_reading({switch: value}), {**frames, **run(switch, value)})
+    return pd.DataFrame(rows)
 
 
 def _add_shipped_map() -> pd.DataFrame:
@@ -88,18 +135,23 @@ def by_reading(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     return _pivot(table, "verdict"), _pivot(table, "count")
 
 
-def map_of_readings(run: Callable[[dict[str, Any]], Mapping[str, Any]]) -> pd.DataFrame:
+def map_of_readings(
+    run: Callable[[str, Any], Mapping[str, Any]], frames: Mapping[str, Any]
+) -> pd.DataFrame:
     """Draw and keep the verdicts on every claim under every reading, one switch changed at a time.
 
-    At quick scale nothing is run: this run's verdicts stand beside the map that is shipped with
-    dlsim, which was run at full scale.
+    The first column has the verdicts of this notebook. At quick scale no other reading is run:
+    the map that is shipped with dlsim, which was run at full scale, stands beside it.
 
     Parameters
     ----------
     run : callable
-        From a reading, such as {"link": "shared"}, to a dict of frames by the names that the
-        measures of the claims have as parameters: the experiments of the notebook under that
-        reading. A frame that is missing or None leaves its claims unchecked.
+        From the name and the value of a switch to a dict of the frames that the switch touches, by
+        the names that the measures of the claims have as parameters. A frame that is None leaves
+        its claims unchecked.
+    frames : mapping
+        The frames of this notebook by the same names: all that a switch does not touch is taken
+        from here.
 
     Returns
     -------
@@ -111,7 +163,7 @@ def map_of_readings(run: Callable[[dict[str, Any]], Mapping[str, Any]]) -> pd.Da
 
     here = session.current()
     is_full = here.scale == "full"
-    numbers = _run_all(run) if is_full else _add_shipped_map()
+    numbers = _run_all(run, frames) if is_full else _add_shipped_map()
     words, counts = by_reading(numbers)
     shown = (words + " " + counts).map(str.strip)
     here.folder_of_results.table(f"{here.paper}-readings-intervals", numbers)

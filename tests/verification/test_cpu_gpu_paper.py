@@ -29,7 +29,7 @@ from dlsim.papers import cpu_gpu
 from dlsim.study.claims import load_claims
 from dlsim.study.figures import load_figures
 from dlsim.study.measure import MEASURES
-from dlsim.study.readings import list_readings
+from dlsim.study.readings import list_changes
 from dlsim.study.session import start
 from dlsim.study.style import STYLES
 from tests.verification.notebook_code import function_in, functions_of
@@ -362,7 +362,7 @@ def test_the_inventory_names_what_runs_and_what_shows_it():
 
 # --- readings -------------------------------------------------------------------------------------
 
-READINGS = list(list_readings(cpu_gpu.SWITCHES))[1:]
+READINGS = [{name: value} for name, value in list_changes(cpu_gpu.SWITCHES)]
 
 
 def test_a_reading_gives_every_switch_a_value():

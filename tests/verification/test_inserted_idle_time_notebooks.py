@@ -18,7 +18,7 @@ from dlsim.study import session
 from dlsim.study.claims import load_claims
 from dlsim.study.figures import load_figures
 from dlsim.study.measure import MEASURES
-from dlsim.study.readings import list_readings
+from dlsim.study.readings import list_changes
 from dlsim.study.style import STYLES
 from tests.intervals import student
 from tests.verification.executed import FILE, in_one_space, map_of_verdicts
@@ -27,11 +27,11 @@ from tests.verification.notebook_code import defined_in
 FOLDER = Path(__file__).parents[2] / "notebooks"
 KEY, PAPER, BEYOND = "inserted-idle-time", "30-inserted-idle-time", "31-inserted-idle-time-beyond"
 paper = defined_in(PAPER)
-ALTERNATIVES = list(list_readings(iit.SWITCHES))
+ALTERNATIVES = [{}, *({name: value} for name, value in list_changes(iit.SWITCHES))]
 LOADS, RUNS, HORIZON = [0.6, 1.0], 3, 3e5
 #: Realised load over the nominal one: the positive part of N(200, 200) has the mean 257.5.
 REALISED = 1.29
-SIZES = {"horizon": HORIZON, "map_horizon": 1e5, "runs": 10, "pools": 8, "reading_loads": [1.0]}
+SIZES = {"horizon": HORIZON, "map_horizon": 1e5, "runs": 10, "pools": 8}
 GIVEN = {"runs": RUNS, "jobs": 1, "taus": [8, 1], "policies": ["mine=EDF-EXACT-N"]}
 
 #: Three tasks on one node each, then one that needs all four. By hand: r = (0, 14, 26, 36).
@@ -397,7 +397,7 @@ def test_the_map_of_a_quick_run_shows_its_verdicts_beside_the_shipped_ones(seen)
 def test_the_experiments_of_a_reading_are_those_of_the_notebook(seen, tmp_path, monkeypatch):
     names, _, _ = seen
     monkeypatch.setenv("DLSIM_CACHE", str(tmp_path))
-    frames = names["run_under"]({"backfill": "on"})
+    frames = names["run_under"]("backfill", "on")
     assert set(frames) == {"main", "costs"}
     row = frames["main"].query("policy == 'FIDO-II' and load == 1 and replicate == 1")
     wanted = direct(1.0, 1, "FIDO-II", reading=Reading(backfill="on")).reject_ratio

@@ -20,20 +20,20 @@ from tests.verification.executed import in_one_space
 FOLDER = Path(__file__).parents[2] / "notebooks"
 #: How much is computed: tiny rows of data/scales.toml.
 SIZES = {
-    "mcdf": {"horizon": 1e5, "ratio_horizon": 1e5, "pools": 4, "reading_loads": [0.5]},
+    "mcdf": {"horizon": 1e5, "ratio_horizon": 1e5, "pools": 4},
     "inserted-idle-time": {
-        "horizon": 1e5, "map_horizon": 5e4, "pools": 4, "reading_loads": [1.0],
+        "horizon": 1e5, "map_horizon": 5e4, "pools": 4,
     },
     "steady-state": {
         "tiers_clusters": [5, 7], "random_clusters": [5, 7], "connectivities": [0.4, 0.8],
-        "tiers_runs": 2, "random_runs": 2, "tiers_every": 1, "random_every": 1, "costly_to": 7,
+        "tiers_runs": 2, "random_runs": 2, "tiers_every": 1, "random_every": 1, "exact_every": 1,
         "vertices": 3, "vertex_clusters": [5], "vertex_runs": 2, "side_clusters": [5],
-        "timed_clusters": [5, 7], "timed_runs": 1, "reading_clusters": [5], "reading_runs": 2,
+        "timed_clusters": [5, 7], "timed_runs": 1,
         "churn_clusters": [5], "churn_runs": 2, "churn_hours": 3.0,
     },
     "cpu-gpu": {"draws": 3, "words": 300},
     "bricks": {
-        "hours": 2.0, "front_hours": 1.0, "other_hours": 1.0, "other_runs": 2, "reading_runs": 2,
+        "hours": 2.0, "front_hours": 1.0, "other_hours": 1.0, "other_runs": 2, "slow_runs": 2,
     },
 }  # fmt: skip
 #: Other parameters of every run of a notebook, so small that it takes seconds.

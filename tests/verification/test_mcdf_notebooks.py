@@ -16,16 +16,16 @@ from dlsim.record import find_records
 from dlsim.study import session
 from dlsim.study.claims import load_claims, read_scorecard
 from dlsim.study.measure import MEASURES
-from dlsim.study.readings import list_readings
+from dlsim.study.readings import list_changes
 from dlsim.study.verdict import with_sentences
 from tests.intervals import student
 from tests.verification.executed import FILE, in_one_space, map_of_verdicts
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
-ALTERNATIVES = list(list_readings(mcdf.SWITCHES))
+ALTERNATIVES = [{}, *({name: value} for name, value in list_changes(mcdf.SWITCHES))]
 LOADS, RUNS = [0.2, 0.5], 3
 GIVEN = {"loads": LOADS, "runs": RUNS, "jobs": 1, "policies": ["mine=EDFMN"]}
-SIZES = {"horizon": 1e5, "ratio_horizon": 1e5, "runs": 10, "pools": 8, "reading_loads": [0.5]}
+SIZES = {"horizon": 1e5, "ratio_horizon": 1e5, "runs": 10, "pools": 8}
 
 
 def run(name, folder, **given):
@@ -194,7 +194,7 @@ def test_the_map_of_a_quick_run_shows_its_verdicts_beside_the_shipped_ones(seen)
 def test_the_experiments_of_a_reading_are_those_of_the_notebook(seen, tmp_path, monkeypatch):
     names, _, _ = seen
     monkeypatch.setenv("DLSIM_CACHE", str(tmp_path))
-    frames = names["run_under"]({"link": "shared"})
+    frames = names["run_under"]("link", "shared")
     assert set(frames) == {"main", "ratios", "doubled"}
     row = frames["main"].query("policy == 'MCDF' and load == 0.5 and setup == 0 and replicate == 1")
     wanted = direct(TEN, 0.5, 1, "MCDF", Reading(link="shared")).reject_ratio

@@ -75,10 +75,10 @@ def frames_of_inserted_idle_time(_folder):
 def frames_of_steady_state(_folder):
     """Solve fewer platforms of the paper's sizes by the function of its notebook."""
     solve = defined_in("40-steady-state").solve_by_all
-    cheap = {"costly_every": 10**6, "lprr_to": 0}
+    quick = {"methods": ("G", "LPR", "LPRG"), "lprr_every": 1, "exact_every": 1}
     sizes = {"Tiers": [5, 25, 45, 65, 85], "random": [5, 15]}
     tiers, random = (
-        sweep(solve, {"clusters": k}, 8, SEED, jobs=1, fixed={"kind": kind, **cheap})
+        sweep(solve, {"clusters": k}, 8, SEED, jobs=1, fixed={"kind": kind, **quick})
         for kind, k in sizes.items()
     )
     return {"tiers": tiers, "random": random.assign(connectivity=0.4)}
