@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dlsim.study.plain_text import shown_label, shown_table, shown_text
     from dlsim.study.readings import map_of_readings, sweep_again
     from dlsim.study.session import has_rows, note_missing, save, start
+    from dlsim.study.sizes import show_sizes
     from dlsim.study.stats import summary
     from dlsim.study.style import policy_style, student_interval
     from dlsim.study.sweeps import sweep
@@ -35,6 +36,7 @@ __all__ = [
     "policy_style",
     "save",
     "show_scorecard",
+    "show_sizes",
     "shown_label",
     "shown_table",
     "shown_text",
@@ -57,6 +59,7 @@ _MODULE_OF = {
     "policy_style": "style",
     "save": "session",
     "show_scorecard": "judging",
+    "show_sizes": "sizes",
     "shown_label": "plain_text",
     "shown_table": "plain_text",
     "shown_text": "plain_text",

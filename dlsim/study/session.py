@@ -113,7 +113,8 @@ def sweep_defaults() -> Session:
 def read_scales(paper: str) -> dict[str, dict[str, Any]]:
     """Read the sizes of the experiments of a paper at each scale, from data/scales.toml."""
     rows = read_toml(shared_file("data/scales.toml"))
-    return dict(rows[one_of("the paper", paper, rows)])
+    of_paper = rows[one_of("the paper", paper, rows)]
+    return {name: dict(row) for name, row in of_paper.items() if name != "sizes"}
 
 
 def _check_reading(reading: Mapping[str, Any], switches: Mapping[str, Sequence[Any]]) -> None:
