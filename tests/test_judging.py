@@ -266,9 +266,10 @@ def test_the_map_of_all_readings_runs_each_once(out, monkeypatch):
     frames, asked = {"main": all_policies(0.5)}, []
     judge("mcdf-1", frames["main"])
 
-    def run(*change):
-        asked.append(change)
-        return {"main": all_policies(0.1)} if change == ("link", "shared") else {}
+    def run(switch, value, touched):
+        asked.append((switch, value))
+        assert touched == (["FIFOANNA", "EDFANNA"] if switch == "late" else [*mcdf.POLICIES])
+        return {"main": all_policies(0.1)} if switch == "link" else {}
 
     table = map_of_readings(run, frames)
     assert asked == list(list_changes(mcdf.SWITCHES)) == [("link", "shared"), ("late", "drop")]

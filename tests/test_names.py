@@ -16,7 +16,7 @@ PACKAGE = files.project_root() / "dlsim"
 #: exponent).
 SYMBOLS = {"bricks": "Hn", "realtime": "nt", "steady": "k", "study": "ntx", "top": "x"}
 #: Names that several engines or papers share by design: they are used alike.
-SHARED = {"simulate", "Reading", "POLICIES", "Policy", "SWITCHES", "find_policy"}
+SHARED = {"simulate", "Reading", "POLICIES", "Policy", "SWITCHES", "find_policy", "KEYS", "touched"}
 
 #: Public names that two modules still define.
 DEFINED_TWICE = {"main"}

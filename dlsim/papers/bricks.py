@@ -19,7 +19,7 @@ seconds
     resource, model, replicate, seconds.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -94,20 +94,23 @@ def find_scheduler(policy: str, **options: Any) -> Policy:
     return replace(found, **options)
 
 
-def touched_versions(
-    switch: str, versions: Iterable[tuple[str, int, int]]
-) -> list[tuple[str, int, int]]:
-    """Return the schedulers, each as policy, correction and fallbacks, that a switch can change.
+#: What identifies a row of the frame of which a reading may run a part.
+KEYS = {"runs": ("interval", "policy", "corrected", "fallbacks", "replicate")}
+
+
+def touched(switch: str, frames: Mapping[str, pd.DataFrame]) -> list[tuple[str, int, int]]:
+    """Return those policies of `runs`, with correction and fallbacks, that a switch can change.
 
     The cost that a claim means is chosen from the results of a run: `cost` touches none.
     """
     if switch == "cost":
         return []
+    versions = frames["runs"][["policy", "corrected", "fallbacks"]].drop_duplicates()
     records = {
-        (policy, corrected, most): find_scheduler(
-            policy, load_correction=bool(corrected), max_fallbacks=most
+        version: find_scheduler(
+            version[0], load_correction=bool(version[1]), max_fallbacks=version[2]
         )
-        for policy, corrected, most in versions
+        for version in versions.itertuples(index=False, name=None)
     }
     if switch == "exclude_rejecting":
         return [version for version, record in records.items() if record.max_fallbacks > 0]

@@ -124,13 +124,18 @@ def choose_reading(reading: Mapping[str, Any]) -> dict[str, Any]:
     return {**chosen, "engine": Reading.from_switches(of_engine)}
 
 
-def touched_policies(switch: str, names: Sequence[str]) -> list[str]:
-    """Return those of some policies whose results a switch of the engine or the inputs can change.
+#: What identifies a row of the frame of which a reading may run a part.
+KEYS = {"runs": ("mix", "replicate", "batch", "policy")}
+
+
+def touched(switch: str, frames: Mapping[str, pd.DataFrame]) -> list[str]:
+    """Return those policies of `runs` whose results a switch can change.
 
     None is touched by a switch of another experiment.
     """
     if switch not in ENGINE_SWITCHES and switch != "base":
         return []
+    names = frames["runs"]["policy"].unique()
     return find_touched(switch, {name: POLICIES[name] for name in names}, Reading)
 
 

@@ -74,18 +74,22 @@ def policy_name(order: str, role: str) -> str:
 POLICIES = tuple(policy_name(order, role) for order in ORDERS_OF_PAPER_I for role in ROLES)
 
 
-def touched_policies(switch: str) -> list[str]:
+#: What identifies a row of the frames.
+KEYS = dict.fromkeys(("main", "costs"), ("load", "tau", "policy", "replicate"))
+
+
+def touched(switch: str, frames: object = None) -> list[str]:
     """Return the policies that the claims compare of which a switch can change a row of `main`.
 
-    Each row compares a policy with the remodel in the same order: where a switch touches the
-    remodel, it touches every row.
+    Each row compares a policy with the remodel in the same order: the remodels are always among
+    them, and where a switch touches these, it touches every row.
     """
     if switch in SWITCHES_OF_COUNTS:
         return [policy_name(order, role) for order in ORDERS_OF_PAPER_I for role in ROLES[:3]]
     records = {name: ENGINE_POLICIES[name] for name in POLICIES}
-    touched = find_touched(switch, records, Reading, workload.UserDraw)
-    remodels = {policy_name(order, "DLT") for order in ORDERS_OF_PAPER_I}
-    return touched if remodels.isdisjoint(touched) else list(POLICIES)
+    names = find_touched(switch, records, Reading, workload.UserDraw)
+    remodels = [policy_name(order, "DLT") for order in ORDERS_OF_PAPER_I]
+    return [*remodels, *names] if set(remodels).isdisjoint(names) else list(POLICIES)
 
 
 #: Those, and the policies that go beyond the paper.

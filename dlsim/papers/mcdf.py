@@ -53,7 +53,16 @@ SWITCHES: dict[str, tuple[str, ...]] = {**SWITCHES_M, **workload.SWITCHES["mcdf"
 SWITCHES_OF_SETUP = ("an_nodes", "setup")
 
 
-def touched_policies(switch: str) -> list[str]:
+#: What identifies a row of the frames of which a reading may run a part.
+KEYS = {
+    "main": ("load", "setup", "policy", "replicate"),
+    "half": ("load", "setup", "policy", "replicate"),
+    "ratios": ("mode", "value", "load", "policy", "replicate"),
+    "doubled": ("parameter", "load", "policy", "replicate"),
+}
+
+
+def touched(switch: str, frames: object = None) -> list[str]:
     """Return the policies of the paper whose results a switch can change."""
     return find_touched(switch, {name: ENGINE_POLICIES[name] for name in POLICIES}, Reading)
 

@@ -50,7 +50,16 @@ SWITCHES: dict[str, tuple[str, ...]] = {**ENGINE_SWITCHES, **topology.SWITCHES}
 PAPER_S_HEURISTICS = ("G", "LPR", "LPRG", "LPRR")
 
 
-def touched_heuristics(switch: str) -> list[str]:
+#: What identifies what was run of a frame; a platform has one row per vertex in `vertices`.
+KEYS = {
+    "tiers": ("clusters", "replicate"),
+    "random": ("clusters", "connectivity", "replicate"),
+    "vertices": ("kind", "clusters", "connectivity", "replicate"),
+    "spread": ("heterogeneity", "clusters", "connectivity", "replicate"),
+}
+
+
+def touched(switch: str, frames: object = None) -> list[str]:
     """Return the paper's heuristics whose results a switch can change."""
     return find_touched(switch, {name: METHODS[name] for name in PAPER_S_HEURISTICS}, Reading)
 

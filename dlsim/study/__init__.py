@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dlsim.study.comparison import compare, plot_comparison
     from dlsim.study.judging import claim_points, judge, plot_claim, show_scorecard
     from dlsim.study.plain_text import shown_label, shown_table, shown_text
-    from dlsim.study.readings import map_of_readings, sweep_again
+    from dlsim.study.readings import map_of_readings
     from dlsim.study.session import has_rows, note_missing, save, start
     from dlsim.study.sizes import show_sizes
     from dlsim.study.stats import summary
@@ -44,7 +44,6 @@ __all__ = [
     "student_interval",
     "summary",
     "sweep",
-    "sweep_again",
 ]
 
 _MODULE_OF = {
@@ -67,7 +66,6 @@ _MODULE_OF = {
     "student_interval": "style",
     "summary": "stats",
     "sweep": "sweeps",
-    "sweep_again": "readings",
 }
 
 

@@ -12,9 +12,10 @@ from dlsim.study.claims import COLUMNS, Claim, Verdict, judge_claim, load_claims
 from dlsim.study.judging import measure_claim
 from dlsim.study.measure import MEASURES
 from dlsim.study.session import name_reading
-from dlsim.study.sweeps import sweep
 
 Switches = Mapping[str, Any]
+#: From a switch, its value and what it touches to the frames that were run again.
+_Run = Callable[[str, Any, list[Any]], Mapping[str, Any]]
 
 
 def list_changes(
@@ -26,47 +27,42 @@ def list_changes(
         yield from ((name, one) for one in options if name_reading({name: one}) != here)
 
 
-def sweep_again(
-    frame: pd.DataFrame,
-    function: Callable[..., Any],
-    points: Mapping[str, Any] | Sequence[Mapping[str, Any]],
-    by: Sequence[str],
-    replicates: int | None = None,
-    fixed: Mapping[str, Any] | None = None,
-) -> pd.DataFrame:
-    """Run a part of a sweep under another reading, and take the other rows from its frame.
+def replace_rows(frame: pd.DataFrame, rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """Put rows that were run again into the place of the old ones; the others stay as they are.
 
     Parameters
     ----------
     frame : DataFrame
-        What the sweep returned under this notebook's reading. A column that the function does not
-        return this time is kept as it is, so that a column computed from others must not be there.
-    function, points, replicates, fixed
-        What `dlsim.study.sweep` takes: what the changed switch touches.
+        What a sweep returned under the notebook's reading.
+    rows : DataFrame
+        What a part of it returned under another reading. Columns of the frame that it does not have
+        stay as they are, too.
     by : sequence of str
-        The columns that, with ``replicate``, identify a row.
+        Columns that identify what was run again, such as the load, the policy and the replicate.
 
     Returns
     -------
     DataFrame
-        The rows of `frame` in their order, those that were run again in place of the old ones;
-        without the replicates that were not run again.
+        In the order of the frame; without the replicates that were not run again.
 
     Raises
     ------
     InputError
-        For rows that the frame does not have.
+        For rows of a place that the frame does not have.
     """
-    again = sweep(function, points, replicates, fixed=fixed)
-    keys = [*by, "replicate"]
-    frame = frame[frame["replicate"].isin(again["replicate"])]
-    kept = frame.columns.difference(again.columns).union(keys)
-    rows = again.merge(frame[kept], on=keys)[list(frame)]
-    if len(rows) != len(again):
-        name = getattr(function, "__name__", "the function")
-        raise InputError(f"{name} made rows that its frame does not have: give it the same points")
-    whole = pd.concat([frame, rows]).drop_duplicates(keys, keep="last")
-    return frame[keys].merge(whole, on=keys)[list(frame)]
+    keys = list(by)
+    kept = frame.columns.difference(rows.columns)
+    if len(kept):
+        rows = rows.merge(frame[[*keys, *kept]], on=keys)
+    frame = frame[frame["replicate"].isin(rows["replicate"])]
+    places = frame[keys].drop_duplicates().reset_index(drop=True).rename_axis("place").reset_index()
+    is_again = pd.MultiIndex.from_frame(frame[keys]).isin(pd.MultiIndex.from_frame(rows[keys]))
+    both = pd.concat([frame[~is_again], rows[list(frame)]])
+    found = both.merge(places, on=keys)
+    if len(found) != len(both):
+        raise InputError(f"rows were run again of places that the frame does not have, by {keys}")
+    found = found.sort_values("place", kind="stable", ignore_index=True)
+    return found.drop(columns="place")
 
 
 def _row(name: str, verdict: Verdict) -> dict[str, Any]:
@@ -97,14 +93,16 @@ def _judge_frames(name: str, frames: Mapping[str, Any]) -> Iterator[dict[str, An
         yield _row(name, measure_claim(claim, named=frames) if is_run else judge_claim(claim))
 
 
-def _run_all(
-    run: Callable[[str, Any], Mapping[str, Any]], frames: Mapping[str, Any]
-) -> pd.DataFrame:
+def _run_all(run: _Run, frames: Mapping[str, Any]) -> pd.DataFrame:
     """Return this run's verdicts, then those under every reading that differs in one switch."""
     here = session.current()
     rows = list(_list_session_verdicts(name_reading(here.reading)))
     for switch, value in list_changes(here.module.SWITCHES, here.reading):
-        rows += _judge_frames(name_reading({switch: value}), {**frames, **run(switch, value)})
+        again = dict(run(switch, value, here.module.touched(switch, frames)))
+        for name, keys in here.module.KEYS.items():
+            if again.get(name) is not None:
+                again[name] = replace_rows(frames[name], again[name], keys)
+        rows += _judge_frames(name_reading({switch: value}), {**frames, **again})
     return pd.DataFrame(rows)
 
 
@@ -135,9 +133,7 @@ def by_reading(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     return _pivot(table, "verdict"), _pivot(table, "count")
 
 
-def map_of_readings(
-    run: Callable[[str, Any], Mapping[str, Any]], frames: Mapping[str, Any]
-) -> pd.DataFrame:
+def map_of_readings(run: _Run, frames: Mapping[str, Any]) -> pd.DataFrame:
     """Draw and keep the verdicts on every claim under every reading, one switch changed at a time.
 
     The first column has the verdicts of this notebook. At quick scale no other reading is run:
@@ -146,12 +142,12 @@ def map_of_readings(
     Parameters
     ----------
     run : callable
-        From the name and the value of a switch to a dict of the frames that the switch touches, by
-        the names that the measures of the claims have as parameters. A frame that is None leaves
-        its claims unchecked.
+        From the name of a switch, its value, and what it touches (``touched`` in the module of the
+        paper) to a dict of what is run again: frames by the names that the measures of the claims
+        have as parameters. Where the module names the keys of a frame (``KEYS``), a part of it is
+        enough. A frame that is None leaves its claims unchecked.
     frames : mapping
-        The frames of this notebook by the same names: all that a switch does not touch is taken
-        from here.
+        The frames of this notebook by the same names: all that is not run again is taken from here.
 
     Returns
     -------

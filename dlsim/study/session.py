@@ -165,7 +165,8 @@ def start(
     Returns
     -------
     SimpleNamespace
-        The sizes of the scale by name, such as ``size.horizon``, and ``size.runs``.
+        The sizes of the scale by name, such as ``size.horizon``, and ``size.runs``;
+        ``size.table`` shows them beside what the paper states.
 
     Raises
     ------
@@ -176,6 +177,7 @@ def start(
 
     from dlsim.study import style
     from dlsim.study.report import Results
+    from dlsim.study.sizes import show_sizes
 
     scales = read_scales(paper)
     size = SimpleNamespace(**scales[one_of("scale", scale, scales)])
@@ -202,6 +204,7 @@ def start(
     plt.rcParams["figure.constrained_layout.use"] = False  # seaborn lays its grids out itself
     _note_earlier_figures()
     _watch_cells()
+    size.table = show_sizes(paper)
     return size
 
 

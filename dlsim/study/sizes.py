@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from dlsim.files import read_toml, shared_file
-from dlsim.study import session
 from dlsim.study.plain_text import shown_table
 from dlsim.validate import one_of
 
@@ -81,15 +80,14 @@ def show_sizes(*papers: str) -> "Styler":
     Parameters
     ----------
     *papers : str
-        Keys of data/scales.toml; none: the paper of this notebook.
+        Keys of data/scales.toml, such as "mcdf".
     """
-    named = papers or (session.current().paper,)
-    table = table_of_sizes(*named)
-    own = {paper: [one for one in SCALES if has_stated_size(paper, one)] for paper in named}
-    if len(named) == 1:
+    table = table_of_sizes(*papers)
+    own = {paper: [one for one in SCALES if has_stated_size(paper, one)] for paper in papers}
+    if len(papers) == 1:
         table = table.drop(columns="paper")
     said = [
-        f"The scale {scale} is the paper's own size" + f" ({paper})" * (len(named) > 1)
+        f"The scale {scale} is the paper's own size" + f" ({paper})" * (len(papers) > 1)
         for paper, scales in own.items()
         for scale in scales
     ]

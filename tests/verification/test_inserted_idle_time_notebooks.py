@@ -397,7 +397,7 @@ def test_the_map_of_a_quick_run_shows_its_verdicts_beside_the_shipped_ones(seen)
 def test_the_experiments_of_a_reading_are_those_of_the_notebook(seen, tmp_path, monkeypatch):
     names, _, _ = seen
     monkeypatch.setenv("DLSIM_CACHE", str(tmp_path))
-    frames = names["run_under"]("backfill", "on")
+    frames = names["run_under"]("backfill", "on", list(iit.POLICIES))
     assert set(frames) == {"main", "costs"}
     row = frames["main"].query("policy == 'FIDO-II' and load == 1 and replicate == 1")
     wanted = direct(1.0, 1, "FIDO-II", reading=Reading(backfill="on")).reject_ratio

@@ -194,7 +194,7 @@ def test_the_map_of_a_quick_run_shows_its_verdicts_beside_the_shipped_ones(seen)
 def test_the_experiments_of_a_reading_are_those_of_the_notebook(seen, tmp_path, monkeypatch):
     names, _, _ = seen
     monkeypatch.setenv("DLSIM_CACHE", str(tmp_path))
-    frames = names["run_under"]("link", "shared")
+    frames = names["run_under"]("link", "shared", ["MCDF"])
     assert set(frames) == {"main", "ratios", "doubled"}
     row = frames["main"].query("policy == 'MCDF' and load == 0.5 and setup == 0 and replicate == 1")
     wanted = direct(TEN, 0.5, 1, "MCDF", Reading(link="shared")).reject_ratio
