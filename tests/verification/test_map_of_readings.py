@@ -15,7 +15,7 @@ import pytest
 
 from dlsim.files import suite_notebooks
 from dlsim.study import session
-from dlsim.study.readings import list_changes, replace_rows
+from dlsim.study.readings import replace_rows
 from dlsim.study.session import name_reading
 
 #: Small sizes; the map of readings needs no others.
@@ -115,21 +115,29 @@ def run_part(notebook, wanted, given):
     return SimpleNamespace(**names)
 
 
-@pytest.fixture
-def small(request, tmp_path, monkeypatch):
-    """Return a function that runs the experiments of a paper's notebook under a reading."""
-    paper = request.param
+def run_small(paper, reading, folder, *more):
+    """Run the experiments of a paper's notebook under a reading; return the names they leave."""
     notebook, given, frames = CASES[paper]
-    sizes = SIZES[paper]
-    monkeypatch.setattr(session, "read_scales", lambda _: {"quick": sizes, "full": sizes})
-    monkeypatch.setenv("DLSIM_CACHE", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
-
-    def run(reading, *more):
+    sizes = {"quick": SIZES[paper], "full": SIZES[paper]}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(session, "read_scales", lambda _: sizes)
+        patch.setenv("DLSIM_CACHE", str(folder / "cache"))
+        patch.chdir(folder)
         changed = given | {"reading": reading, "scale": "full", "jobs": 1}
         return run_part(notebook, [*frames.values(), *more], changed)
 
-    return run, frames
+
+@pytest.fixture(scope="module")
+def usual(tmp_path_factory):
+    """Return a function from a paper to what its notebook leaves under the default reading."""
+    known = {}
+
+    def run(paper):
+        if paper not in known:
+            known[paper] = run_small(paper, {}, tmp_path_factory.mktemp(paper), "run_under")
+        return known[paper]
+
+    return run
 
 
 def sort_like(frame, order, by):
@@ -138,23 +146,27 @@ def sort_like(frame, order, by):
     return order[by].merge(frame, on=by)
 
 
-@pytest.mark.parametrize("small", CASES, indirect=True)
-def test_a_reading_changes_nothing_but_what_its_switch_touches(small):
-    run, frames = small
-    usual = run({}, "run_under")
-    known = {name: getattr(usual, here) for name, here in frames.items()}
-    paper = session.current().module
-    for switch, value in list_changes(paper.SWITCHES):
+@pytest.mark.parametrize(
+    ("paper", "switch"),
+    [(paper, switch) for paper in CASES for switch in session.paper_module(paper).SWITCHES],
+)
+def test_a_reading_changes_nothing_but_what_its_switch_touches(
+    paper, switch, usual, tmp_path, monkeypatch
+):
+    module, named, names = session.paper_module(paper), CASES[paper][2], usual(paper)
+    monkeypatch.setenv("DLSIM_CACHE", str(tmp_path / "cache"))
+    frames = {name: getattr(names, here) for name, here in named.items()}
+    for value in module.SWITCHES[switch][1:]:
         reading = {switch: value} | ({"scope": "all"} if switch == "count_single" else {})
-        whole = run(reading)
-        again = usual.run_under(switch, value, paper.touched(switch, known))
-        for name, found in {**known, **again}.items():
+        whole = run_small(paper, reading, tmp_path)
+        again = names.run_under(switch, value, module.touched(switch, frames))
+        for name, found in {**frames, **again}.items():
             if found is None:  # not run under this reading
                 continue
-            if name in again and name in paper.KEYS:
-                found = replace_rows(known[name], found, paper.KEYS[name])
+            if name in again and name in module.KEYS:
+                found = replace_rows(frames[name], found, module.KEYS[name])
             by = [one for one in KEYS if one in found]
-            wanted = sort_like(getattr(whole, frames[name]), found, by)[list(found)]
+            wanted = sort_like(getattr(whole, named[name]), found, by)[list(found)]
             what = f"{name_reading({switch: value})}: {name}"
             pd.testing.assert_frame_equal(
                 found.reset_index(drop=True), wanted, check_exact=True, check_dtype=False, obj=what
