@@ -98,7 +98,6 @@ NO_RESULT = {
     "a parameter, such as N = 16": r"\b(?:N|K|L|Int|Opt|DCRatio|ST|SC) = [\d.,]*\d",
     "a policy's name": r"\bD-[\d.]*\d\b|\bx/F\d\b",
     "an amount in the definition of a word": r"\*?[Ll]oad\*? (?:above )?1\b(?= is as much|\.)",
-    "a count of verdicts, which test_project.py counts": r"\*\*[a-z ]+\*\*, \d+",
 }
 #: A number in digits, or in words where it measures something.
 NUMBER = re.compile(
@@ -116,7 +115,7 @@ ALLOWED = {
     "a batch of 24 jobs, drawn from 12 applications": "the input",
     "packets of 10 Mbit": "the input", "a day has 24 requests": "the input",
     "done within 0.7 times the time left": "a definition",
-    "seed 0": "the input",
+    "seed 0": "the input", "under 18 of 19 readings* counts": "how to read it",
     "whose true difference is 0": "the input",
     "the rule is made for at most five percent": "what the rule aims at",
     "lies above five percent": "what the rule aims at",

@@ -18,6 +18,7 @@ from dlsim.errors import InputError
 from dlsim.files import StrPath
 from dlsim.study.claims import load_claims
 from dlsim.study.figures import load_figures
+from dlsim.study.session import read_scales
 from dlsim.validate import any_number, list_of, mapping, one_of, text, whole
 
 #: Ways to make one number of the selected rows of a column.
@@ -145,12 +146,11 @@ def _claims() -> pd.DataFrame:
 
 def _sizes() -> pd.DataFrame:
     """Return the numbers of data/scales.toml: the size of the runs of each paper and scale."""
-    sizes = files.read_toml(files.shared_file("data/scales.toml"))
     rows = [
         (paper, scale, name, value)
-        for paper, scales in sizes.items()
-        for scale, given in scales.items()
-        for name, value in given.items()
+        for paper in files.read_toml(files.shared_file("data/scales.toml"))
+        for scale, sizes in read_scales(paper).items()
+        for name, value in sizes.items()
         if isinstance(value, int | float)
     ]
     return pd.DataFrame(rows, columns=["paper", "scale", "name", "value"])
