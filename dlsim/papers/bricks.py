@@ -35,7 +35,7 @@ from dlsim.study.measure import (
     pivot_policies,
     points,
     trend,
-    with_exact_bounds,
+    with_medians,
 )
 from dlsim.study.stats import relative_reduction
 
@@ -138,16 +138,8 @@ def subtract_corrected(frame: pd.DataFrame, by: str = "interval") -> pd.DataFram
 
 
 def gains_of_correction(frame: pd.DataFrame, by: str = "interval") -> pd.DataFrame:
-    """Estimate by how much Load Correction lowers the failure rate.
-
-    Where all runs have the same gain, mostly none, the number of requests bounds it; as many of
-    them as the gain counts are decided otherwise at least.
-    """
-    table = estimate_changes(subtract_corrected(frame, by), by)
-    requests = frame.groupby([by, "replicate"])["requests"].first().groupby(by).sum()
-    table = with_exact_bounds(table, table[by].map(requests))
-    counted = (table["estimate"].abs() * table["total"]).round()
-    return table.assign(discordant=counted.fillna(0).astype(int))
+    """Estimate by how much Load Correction lowers the failure rate."""
+    return with_medians(estimate_changes(subtract_corrected(frame, by), by))
 
 
 def removed_failures(
@@ -284,6 +276,20 @@ def trade_off(runs: pd.DataFrame) -> pd.DataFrame | None:
         for fallbacks in (0, 1, runs["fallbacks"].max()):
             columns = (first, 0, fallbacks), (second, 0, fallbacks)
             changes[f"{column}, {fallbacks} fallbacks"] = compare_columns(table, *columns, column)
+        parts.append(estimate_changes(changes))
+    return pd.concat(parts, ignore_index=True)
+
+
+@measures("bricks-13")
+def recommended_against_greedy(runs: pd.DataFrame) -> pd.DataFrame:
+    """Compare Deadline with the most fallbacks with Greedy x/x: by failure rate and by cost."""
+    parts = []
+    for column in ("failure", "cost"):
+        table, most = by_scheduler(runs, column), runs["fallbacks"].max()
+        changes = {
+            f"{column}, {name}": compare_columns(table, ("Greedy", 0, 0), (name, 0, most), column)
+            for name in sort_opts(table.columns.unique("policy"))
+        }
         parts.append(estimate_changes(changes))
     return pd.concat(parts, ignore_index=True)
 

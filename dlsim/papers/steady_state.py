@@ -120,6 +120,19 @@ def _estimate_shares(
     return with_exact_bounds(table, table["kind"].map(count))
 
 
+def _count_cases(
+    frames: Frames, what: str, is_case: Callable[[pd.DataFrame], pd.Series]
+) -> pd.DataFrame:
+    """Count the platforms of each kind that meet a condition: their share, with exact bounds."""
+    rows = [
+        {"what": what, "kind": kind, "estimate": is_case(frame).mean(), "n": len(frame)}
+        for kind, frame in frames.items()
+        if len(frame)
+    ]
+    table = pd.DataFrame(rows, columns=["what", "kind", "estimate", "n"])
+    return name_points(mark_exact(table.assign(total=table["n"])), ["what", "kind"])
+
+
 def split_by_kind(vertices: pd.DataFrame) -> Frames:
     """Return the rows of each kind of platforms."""
     return {str(kind): rows for kind, rows in vertices.groupby("kind", sort=False)}
@@ -206,12 +219,27 @@ def falls_over_size(tiers: pd.DataFrame) -> pd.DataFrame:
 
 @measures("steady-state-3c")
 def share_where_greedy_is_slightly_better(tiers: pd.DataFrame) -> pd.DataFrame:
-    """Return the share of Tiers platforms on which G is 5 to 10 % above LPRG."""
-    return _estimate_shares(
-        {"Tiers": tiers},
-        "G 5 to 10 % above",
+    """Return the share of the K at which G is 5 to 10 % above LPRG on average."""
+    means = tiers.groupby("clusters")[list(RIVALS_OF_LPRR)].mean()
+    return _count_cases(
+        {"Tiers": means},
+        "K with G 5 to 10 % above",
         lambda frame: (frame["G"] / frame["LPRG"]).between(1.05, 1.1),
     )
+
+
+@measures("steady-state-15")
+def share_where_greedy_trails(tiers: pd.DataFrame) -> pd.DataFrame:
+    """Return the share of Tiers platforms on which G is worse than LPRG."""
+    return _count_cases(
+        {"Tiers": tiers}, "LPRG > G", lambda frame: frame["LPRG"] > frame["G"] + OBJECTIVE_TIE
+    )
+
+
+@measures("steady-state-16")
+def mean_lead_of_greedy(tiers: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean lead of G over LPRG on Tiers platforms."""
+    return points(average_over_all(tiers, {"G - LPRG": tiers["G"] - tiers["LPRG"]}))
 
 
 @measures("steady-state-4b")
@@ -276,6 +304,30 @@ def wins_minus_losses_of_lprr(tiers: pd.DataFrame, random: pd.DataFrame) -> pd.D
     )
 
 
+@measures("steady-state-6e")
+def share_where_lprr_trails(tiers: pd.DataFrame, random: pd.DataFrame) -> pd.DataFrame:
+    """Return the share of platforms on which LPRR is worse than the better of G and LPRG."""
+    frames = {"Tiers": tiers, "random": random}
+    return _count_cases(
+        {kind: frame.dropna(subset=["LPRR"]) for kind, frame in frames.items()},
+        "G or LPRG > LPRR",
+        lambda frame: frame[list(RIVALS_OF_LPRR)].max(axis=1) > frame["LPRR"] + OBJECTIVE_TIE,
+    )
+
+
+@measures("steady-state-17")
+def lprr_on_random_over_tiers(tiers: pd.DataFrame, random: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean ratio of LPRR on random platforms minus that on Tiers platforms.
+
+    The samples are independent; their replicates are paired in order, as far as there are both.
+    """
+    by_kind = [
+        average_over_all(frame, {"LPRR": frame["LPRR"]})["LPRR"] for frame in (tiers, random)
+    ]
+    more = (by_kind[1] - by_kind[0]).dropna()
+    return points(more.to_frame("random - Tiers").rename_axis("replicate"))
+
+
 @measures("steady-state-6b")
 def gap_of_lprr_to_bound(tiers: pd.DataFrame) -> pd.DataFrame:
     """Return how far LPRR stays below the bound on Tiers platforms, by class of K."""
@@ -307,13 +359,12 @@ def programs_of_lprr(tiers: pd.DataFrame, random: pd.DataFrame) -> pd.DataFrame:
 
 
 @measures("steady-state-1a")
-def gap_of_lpr_to_rivals(vertices: pd.DataFrame) -> pd.DataFrame:
-    """Return how far LPR stays below the worse of G and LPRG, by kind and class of K."""
-    return _points_by_kind(
-        split_by_kind(vertices),
-        lambda frame: average_by_class(
-            frame, {"min(G, LPRG) - LPR": frame[list(RIVALS_OF_LPRR)].min(axis=1) - frame["LPR"]}
-        ),
+def share_where_lpr_reaches_bound(tiers: pd.DataFrame, random: pd.DataFrame) -> pd.DataFrame:
+    """Return the share of platforms on which LPR reaches the bound."""
+    return _count_cases(
+        {"Tiers": tiers, "random": random},
+        "LPR at the bound",
+        lambda frame: frame["LPR"] >= 1 - OBJECTIVE_TIE,
     )
 
 

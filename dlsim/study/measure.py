@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dlsim.study.stats import ENDS, column_means, reduction, summary
+from dlsim.study.stats import ENDS, LEVEL, column_means, reduction, summary
 from dlsim.validate import format_value
 
 #: Columns whose value says enough, or that have a shorter name.
@@ -125,8 +125,26 @@ def mark_exact(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(low=table["estimate"], high=table["estimate"], values=None)
 
 
+def with_medians(table: pd.DataFrame) -> pd.DataFrame:
+    """Give points whose runs are all equal the interval of the median over the runs.
+
+    Equal runs say nothing of their spread. But the median lies between the least and the greatest
+    of n independent runs with probability 1 - 2^(1 - n), whatever their distribution. Runs are
+    counted, not the cases in them, which come in clusters. There is no interval where so few runs
+    do not hold all points of the table at once with 95 %.
+    """
+    n = table["n"].astype(float)
+    is_sure = (1 - 2 ** (1 - n)) ** len(table) >= LEVEL
+    equal = is_sure & table["values"].map(lambda row: np.ptp(row) == 0).astype(bool)
+    said = [f"all {k:g} runs are equal, and the interval is that of their median" for k in n]
+    return table.assign(
+        values=table["values"].astype(object).where(~equal, None),
+        beside=pd.Series(said, index=table.index, dtype=object).where(equal, ""),
+    )
+
+
 def with_exact_bounds(table: pd.DataFrame, total: "pd.Series[Any]") -> pd.DataFrame:
-    """Give points that are shares of a total of like cases exact bounds where no run varies.
+    """Give points that are shares of a total of independent cases exact bounds if no run varies.
 
     `total` has the index of the table, NaN where there is none; where runs do vary, they tell
     more than the count. One run says nothing of how they vary.

@@ -91,7 +91,7 @@ FRAMES = {
         frames_of_inserted_idle_time,
         ("3", "4", "6", "7a", "7b", "10a", "10b", "11", "14a", "14b", "15"),
     ),
-    "steady-state": (frames_of_steady_state, ("2a", "2b", "3c", "4b")),
+    "steady-state": (frames_of_steady_state, ("2a", "2b", "4b")),
 }
 
 
