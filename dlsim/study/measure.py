@@ -1,13 +1,12 @@
 """Measures: from the tidy frame of a sweep to the points that a claim is judged at.
 
-A measure is a function of frames, registered for claims by their ids (`measures`). It returns
-one row per point of the claim: ``point`` (its name), ``estimate``, ``low``, ``high`` (95 %
-interval over replicates), ``n``, the ``values`` of the replicates, whose mean is the estimate, and
-the place of the point. Policies that met the same workload are compared by the difference within
-each replicate.
+The module of each paper has a table of its claims: on which frames, by which function and with
+which options a claim is measured (`on`, `measure_claims`). The function returns one row per point:
+``point`` (its name), ``estimate``, ``low``, ``high`` (95 % interval over replicates), ``n``, the
+``values`` of the replicates, whose mean is the estimate, and the place of the point. Policies that
+met the same workload are compared by the difference within each replicate.
 """
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -22,40 +21,46 @@ _SHORT = {"clusters": "K", "heterogeneity": "", "kind": "", "numbers": "", "what
 
 
 class Measure(NamedTuple):
-    """What measures a claim: the function, and whether readings matter."""
+    """How a claim is measured: the names of frames, a function of them, and its options."""
 
-    function: Callable[..., pd.DataFrame | None]
+    frames: tuple[str, ...]
+    of_frames: Callable[..., pd.DataFrame | None]
+    options: Mapping[str, Any]
     readings: bool = True
 
-    @property
-    def frames(self) -> list[str]:
-        """The names of the frames that the claim is measured on."""
-        return list(inspect.signature(self.function).parameters)
+    def function(self, **frames: pd.DataFrame) -> pd.DataFrame | None:
+        """Return the points of the claim from frames by their names, None without any."""
+        return self.of_frames(*(frames[name] for name in self.frames), **self.options)
 
 
 #: Every measure by the id of its claim, known once the module of the paper is imported.
 MEASURES: dict[str, Measure] = {}
 
 
-def measures(*claims: str, readings: bool = True) -> Callable[[Any], Any]:
-    """Register the decorated function as the measure of claims.
-
-    Its parameters name the frames that the claim is measured on, as `dlsim.study.judge` and
-    `dlsim.study.map_of_readings` are given them; it returns the points of the claim.
+def on(
+    frames: str, function: Callable[..., pd.DataFrame | None], readings: bool = True, **options: Any
+) -> Measure:
+    """Return a row of a paper's table of measures.
 
     Parameters
     ----------
-    *claims : str
-        Ids of data/claims.toml.
+    frames : str
+        The names of the frames that the claim is measured on, with blanks between, as
+        `dlsim.study.judge` and `dlsim.study.map_of_readings` are given them; the function takes
+        the frames in this order.
+    function : callable
+        Returns the points of the claim, None where there is nothing to measure.
     readings : bool
-        Whether the map of readings has a row for these claims.
+        Whether the map of readings has a row for the claim.
+    **options
+        Further arguments of the function.
     """
+    return Measure(tuple(frames.split()), function, options, readings)
 
-    def register(function: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]:
-        MEASURES.update(dict.fromkeys(claims, Measure(function, readings)))
-        return function
 
-    return register
+def measure_claims(paper: str, table: Mapping[str, Measure]) -> None:
+    """Register the measures of a paper's claims, by the numbers of the claims."""
+    MEASURES.update({f"{paper}-{number}": measure for number, measure in table.items()})
 
 
 def pivot_policies(
@@ -136,11 +141,7 @@ def with_medians(table: pd.DataFrame) -> pd.DataFrame:
     n = table["n"].astype(float)
     is_sure = (1 - 2 ** (1 - n)) ** len(table) >= LEVEL
     equal = is_sure & table["values"].map(lambda row: np.ptp(row) == 0).astype(bool)
-    said = [f"all {k:g} runs are equal, and the interval is that of their median" for k in n]
-    return table.assign(
-        values=table["values"].astype(object).where(~equal, None),
-        beside=pd.Series(said, index=table.index, dtype=object).where(equal, ""),
-    )
+    return table.assign(values=table["values"].astype(object).where(~equal, None))
 
 
 def with_exact_bounds(table: pd.DataFrame, total: "pd.Series[Any]") -> pd.DataFrame:

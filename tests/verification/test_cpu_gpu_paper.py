@@ -294,12 +294,14 @@ def test_savings_and_learning_by_hand():
     assert cpu_gpu.total_saved(runs, ["history"], "gpu-only")["estimate"].tolist() == pytest.approx(
         [1 - 60 / 100]
     )
-    row = cpu_gpu.fall_over_all_batches(runs).iloc[0]
+    row = cpu_gpu.fall_over_batches(runs, first=0).iloc[0]
     # least squares of 3, 1, 1.1, .9 over 0, 1, 2, 3, times 3
     assert row["estimate"] == pytest.approx(-3 * (-1.5 * 3 - 0.5 * 1 + 0.5 * 1.1 + 1.5 * 0.9) / 5)
     assert (row["point"], row["steps"], row["wrong"]) == ("fall, mix m", 3, 1)
-    assert cpu_gpu.fall_after_first_batch(runs).iloc[0]["estimate"] == pytest.approx(0.1)
-    assert cpu_gpu.fall_over_all_batches(runs[runs["batch"] == 0]).empty  # one batch shows no way
+    assert cpu_gpu.fall_over_batches(runs, first=1).iloc[0]["estimate"] == pytest.approx(0.1)
+    assert cpu_gpu.fall_over_batches(
+        runs[runs["batch"] == 0], first=0
+    ).empty  # one batch shows no way
 
 
 def test_gain_is_over_the_best_rival_in_the_mix_that_other_queues_choose():

@@ -76,9 +76,6 @@ def test_equal_runs_are_judged_by_their_median():
     main, pair = made()["main"], {"gain": ("FIFO-DLT", "FIDO-II")}
     table = iit.estimate_gains(main, pair)
     assert table[["estimate", "low", "high", "least", "most"]].eq(0).all(axis=None)
-    assert set(table["beside"]) == {
-        "all 10 runs are equal, and the interval is that of their median"
-    }
     few = iit.estimate_gains(main[main["replicate"] < 6], pair)  # 94 % of two points at once
     assert few[["low", "high", "least", "most"]].isna().all(axis=None)
     one = main["policy"].eq("FIDO-II") & main["replicate"].eq(3)
@@ -86,4 +83,3 @@ def test_equal_runs_are_judged_by_their_median():
     # the runs vary, and the long tail is on the right: two-sided, above 0
     assert (apart["estimate"] - 0.002).abs().max() < 1e-12
     assert (apart["high"] > 0.004).all()
-    assert set(apart["beside"]) == {""}
