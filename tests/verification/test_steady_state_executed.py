@@ -56,4 +56,4 @@ def test_what_goes_beyond_leaves_every_figure_and_table(tmp_path):
     if missing:  # without the extra
         pytest.importorskip("topohub")
     assert due == pictures
-    assert tables == due | {"steady-state-regression"}
+    assert tables == due

@@ -5,7 +5,6 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 
-import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
@@ -198,16 +197,6 @@ def test_all_work_at_home_needs_no_network():
     work = np.array([[Fraction(5), Fraction(0)], [Fraction(0), Fraction(2)]])
     allocation = Allocation(two_clusters(), work, np.zeros((2, 2), dtype=int))
     assert execute_periods(allocation.periodic(1), 6)[1:] == (1, 1)
-
-
-def test_features_of_a_path():
-    # three routers, two links, one route of two hops each way
-    graph = nx.path_graph(["k", "router", "l"])
-    nx.set_edge_attributes(graph, 3.0, "bandwidth")
-    nx.set_edge_attributes(graph, 2, "max_connect")
-    one = {name: [1.0, 1.0] for name in ("priority", "work", "data", "speed", "gateway")}
-    found = beyond.describe(Platform.from_graph(graph, ["k", "l"], **one))
-    assert found == pytest.approx({"treeness": 1, "degree": 4 / 3, "hops": 2, "shared": 2})
 
 
 def test_limits_bind():
