@@ -101,7 +101,7 @@ POLICIES: dict[str, Policy] = {**ENGINE_POLICIES, **RULE_VARIANTS}
 PROPOSED_POLICIES = ("history", "rsc", "asjf")
 #: Cores of a CPU, "8 or 16", and the part of a core that a thread takes which does not consume many
 #: cycles; this number is ours (claim 13).
-CORES, FEW_CYCLES = (8, 16), 0.1
+COUNTS_OF_CORES, FEW_CYCLES = (8, 16), 0.1
 #: What the conclusion names as the two existing schemes, for moldable jobs on several nodes.
 EXISTING_SCHEMES = ("torque-strict", "torque", "mct")
 
@@ -338,7 +338,9 @@ measure_claims(
         "11": on("orders", excess_of_thread_order, readings=False),
         "12a": on("splits", fall_of_excess, readings=False),
         "12b": on("splits", excess_at_end, readings=False, number="round", by=["case"]),
-        "13": on("threads", cost_of_threads, readings=False, most=FEW_CYCLES / min(CORES)),
+        "13": on(
+            "threads", cost_of_threads, readings=False, most=FEW_CYCLES / min(COUNTS_OF_CORES)
+        ),
         "14a": on("runs", total_saved, policies=["history"], rival="cpu-only"),
         "14b": on("word_counts", word_count_saving_against_cpus, readings=False),
         "15a": on("word_counts", speedup_by_gpus, readings=False),

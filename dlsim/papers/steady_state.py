@@ -65,7 +65,7 @@ SIGNIFICANT_LOSS = 0.1
 #: Expressions of the columns of a frame by the name of their value, such as "G - LPRG".
 Expressions = Mapping[str, str]
 #: The names of both kinds of platforms in the names of points.
-KINDS = ("Tiers", "random")
+KINDS_OF_PLATFORMS = ("Tiers", "random")
 
 
 # ------------------------------------------------------------------ platforms put together
@@ -118,8 +118,8 @@ def by_kind(
     Two frames are those of Tiers and of random platforms; one is of the kind that is named, or has
     a column kind.
     """
-    if len(frames) == len(KINDS):
-        parts = dict(zip(KINDS, frames, strict=True))
+    if len(frames) == len(KINDS_OF_PLATFORMS):
+        parts = dict(zip(KINDS_OF_PLATFORMS, frames, strict=True))
     elif kind:
         parts = {kind: frames[0]}
     else:
@@ -149,7 +149,7 @@ def means(
     return found.assign(group=found["kind"]) if len(values) > 1 else found
 
 
-def shares(*frames: pd.DataFrame, name: str, case: str, **kinds: Any) -> pd.DataFrame:
+def shares_of_platforms(*frames: pd.DataFrame, name: str, case: str, **kinds: Any) -> pd.DataFrame:
     """Estimate the share of platforms of each kind that are a case, over replicates."""
     table = means(*frames, values={name: f"1.0 * ({case})"}, **kinds)
     stratum = ["clusters", "connectivity", "replicate"]
@@ -332,9 +332,13 @@ measure_claims(
     "steady-state",
     {
         "1a": on("tiers random", counts, name="LPR at the bound", case="LPR >= 1 - @tie"),
-        "1b": on("vertices", shares, name="LPR = 0", case="LPR <= @tie"),
-        "2a": on("tiers", shares, kind="Tiers", name="G > LPRG", case="G > LPRG + @tie"),
-        "2b": on("tiers", shares, kind="Tiers", name="G >= LPRG", case="G >= LPRG - @tie"),
+        "1b": on("vertices", shares_of_platforms, name="LPR = 0", case="LPR <= @tie"),
+        "2a": on(
+            "tiers", shares_of_platforms, kind="Tiers", name="G > LPRG", case="G > LPRG + @tie"
+        ),
+        "2b": on(
+            "tiers", shares_of_platforms, kind="Tiers", name="G >= LPRG", case="G >= LPRG - @tie"
+        ),
         "2c": on("tiers", mean_ratio, method="G", rival="LPRG"),
         "3a": on("tiers", greedy_over_lprg),
         "3b": on("tiers", trend_over_size, values={"G": "-G", "LPRG": "-LPRG"}, text=_FALL),
@@ -365,7 +369,12 @@ measure_claims(
             average=average_by_class,
         ),
         "6c": on(
-            "random", shares, kind="random", name="LPRR", case="LPRR >= 1 - @tie", needs=["LPRR"]
+            "random",
+            shares_of_platforms,
+            kind="random",
+            name="LPRR",
+            case="LPRR >= 1 - @tie",
+            needs=["LPRR"],
         ),
         "6d": on("tiers random", means, values=_WINS_OF_LPRR, needs=["LPRR"]),
         "6e": on(
@@ -384,7 +393,7 @@ measure_claims(
         "9a": on("vertices", means, values={"lost": "lost"}, average=average_by_class),
         "9b": on(
             "vertices",
-            shares,
+            shares_of_platforms,
             name=f"more than {SIGNIFICANT_LOSS:.0%}",
             case=f"lost > {SIGNIFICANT_LOSS}",
             needs=["lost"],
