@@ -135,7 +135,7 @@ def test_every_claim_is_judged_but_the_one_of_long_runs(seen):
 
 
 def test_figures_have_their_pictures_and_numbers(seen, beyond):
-    wanted = "fig4 fig5 fig6 fig7 fig10 setups sensitivity stability gantt readings"
+    wanted = "fig4 fig5 fig6 fig7 fig10 setups sensitivity stability gantt orders readings"
     more = "fig5-lead fig6-lead fig7-lead"
     pictures = {path.stem for path in (seen[2] / "figures").glob("*.png")}
     assert pictures == {f"mcdf-{name}" for name in f"{wanted} {more}".split()}
