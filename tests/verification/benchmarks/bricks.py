@@ -108,7 +108,8 @@ def cost_against_nodes(seed=0, tasks=10_000, domains=(1, 10, 1333), hours=24.0, 
         asked = len(out.attempts)
         yield {
             "domains": count, "nodes": len(env.servers) + len(env.clients),
-            "draw_s": drawing, "run_s": seconds, "submissions": asked, "us_per_submission": 1e6 * seconds / asked,
+            "draw_s": drawing, "run_s": seconds, "submissions": asked,
+            "us_per_submission": 1e6 * seconds / asked,
         }  # fmt: skip
 
 
