@@ -14,6 +14,7 @@ from dlsim.realtime import (
     Policy,
     Reading,
     Schedule,
+    check,
     check_chunks,
     execution_time,
     simulate,
@@ -382,3 +383,27 @@ def test_a_node_and_the_link_are_not_used_again_before_the_next_window(policy, m
             seen.append([rule for rule, _, holds in rules if not np.all(holds)])
         assert seen[0] == seen[2] == []
         assert any(word.startswith(rule) for word in seen[1])
+
+
+def test_a_start_is_compared_with_all_tasks_that_wait_then():
+    """Against the rule in its own words, on small whole numbers with many ties."""
+    rng, broken = np.random.default_rng(4), 0
+    for _ in range(scale_count(400)):
+        count = int(rng.integers(0, 12))
+        arrival, rank = rng.integers(0, 9, (2, count)).astype(float)
+        start = arrival + rng.integers(0, 6, count)
+        slack = rng.choice([0.0, 0.0, 0.5, 1.0], count)
+        line = np.argsort(start, kind="stable")
+        given = (column[line] for column in (start, arrival, rank, slack))
+        found = check._keeps_rank_order(*given, line, 1.0)
+        wanted = [
+            not any(
+                arrival[k] < start[j] < start[k]
+                and (rank[k], k) < ((rank[j], j) if slack[j] == 0 else (rank[j] - slack[j], -1))
+                for k in range(count)
+            )
+            for j in line
+        ]
+        assert found.tolist() == wanted
+        broken += wanted.count(False)
+    assert broken > 100

@@ -454,20 +454,27 @@ def test_verdicts_are_seven_words_with_seven_symbols():
 
 
 @pytest.mark.parametrize("paper", sorted({claim.paper for claim in load_claims()}))
-def test_the_claims_of_a_paper_are_numbered_without_a_gap(paper):
+def test_the_claims_of_a_paper_are_in_the_order_of_their_numbers(paper):
     """A letter follows the number of a claim that can be read in several ways."""
     claims = load_claims(paper)
     numbers = [re.fullmatch(rf"{paper}-(\d+)([a-z]?)", claim.id) for claim in claims]
     assert all(numbers)
     by_number = [int(found[1]) for found in numbers]
     assert by_number == sorted(by_number)
-    assert set(by_number) == set(range(1, max(by_number) + 1))
+    # sentences of the sources that paper C does not have were claims once
+    gone = {2, 9} if paper == "cpu-gpu" else set()
+    assert set(by_number) == set(range(1, max(by_number) + 1)) - gone
     assert len({claim.id for claim in claims}) == len(claims)
     for claim in claims:
         assert claim.text.endswith(".")
         assert claim.statistic
         assert claim.points
         assert claim.paper == paper
+
+
+def test_every_claim_has_few_words_of_the_paper():
+    for one in load_claims():
+        assert 0 < len(one.quote.split()) <= 25, one.id
 
 
 def test_an_unknown_paper_is_refused_with_a_hint():
@@ -534,22 +541,18 @@ def test_ids_differ(tmp_path):
         load_claims(path=path)
 
 
-@pytest.mark.parametrize(("gain", "differ"), [(0.0, 0), (0.1, 2), (-0.2, 4)])
-def test_an_equal_gain_in_every_run_is_bounded_by_the_requests(gain, differ):
-    """Two runs of ten requests: so many of the twenty are decided otherwise at least."""
+def test_the_same_gain_in_every_run_is_that_of_their_median():
+    """Ten runs at two points: 99.6 %; five runs hold two points at once with 88 % only."""
     rows = [
         {"interval": 60, "replicate": k, "policy": "Greedy", "corrected": corrected}
-        | {"fallbacks": most, "failure": 0.5 - gain * corrected, "requests": 10}
-        for k in range(2)
+        | {"fallbacks": most, "failure": 0.5 - 0.1 * corrected}
+        for k in range(10)
         for corrected in (0, 1)
         for most in (0, 1)
     ]
-    points = bricks.gains_of_correction(pd.DataFrame(rows))
-    assert points["estimate"].tolist() == pytest.approx([gain] * 2)
-    assert points["discordant"].tolist() == [differ] * 2
+    frame = pd.DataFrame(rows)
     [claim] = [one for one in load_claims("bricks") if one.id == "bricks-2b"]
-    found = judge_claim(claim, points).intervals
-    # two-sided exact bounds of a binomial share at 95 %, as if all went the same way
-    most = scipy.stats.binomtest(differ, 20).proportion_ci(method="exact").high
-    assert found["high"].tolist() == pytest.approx([most] * 2)
-    assert found["low"].tolist() == pytest.approx([-most] * 2)
+    for runs, word in ((10, "contradicted"), (5, "not checkable")):
+        points = bricks.gains_of_correction(frame[frame["replicate"] < runs])
+        assert points["estimate"].tolist() == pytest.approx([0.1] * 2)
+        assert judge_claim(claim, points).word == word

@@ -14,7 +14,7 @@ from dlsim.cli import main, parser
 from dlsim.cpugpu import POLICIES as DEVICES
 from dlsim.realtime import POLICIES
 from dlsim.steady import METHODS, SUFFIXES
-from dlsim.study.claims import load_claims
+from dlsim.study.claims import load_claims, read_scorecard, reference_of
 from dlsim.study.figures import load_figures, paper_letters
 from dlsim.study.notebooks import NotebookResult
 from tests.small_notebooks import write_notebook
@@ -121,7 +121,8 @@ def test_claims_show_printed_measured_verdict(capsys):
     code, out, _ = run(capsys, "claims", "mcdf")
     assert code == 0
     claims = load_claims("mcdf")
-    assert out.count("Measured: ") == len(claims)
+    is_measured = read_scorecard(reference_of("mcdf"))["points"] > 0
+    assert out.count("Measured: ") == is_measured.sum() > 20
     assert f"{len(claims)} claims:" in out
     code, out, _ = run(capsys, "claims", "mcdf", "--json")
     rows = json.loads(out)

@@ -98,7 +98,6 @@ NO_RESULT = {
     "a parameter, such as N = 16": r"\b(?:N|K|L|Int|Opt|DCRatio|ST|SC) = [\d.,]*\d",
     "a policy's name": r"\bD-[\d.]*\d\b|\bx/F\d\b",
     "an amount in the definition of a word": r"\*?[Ll]oad\*? (?:above )?1\b(?= is as much|\.)",
-    "a count of verdicts, which test_project.py counts": r"\*\*[a-z ]+\*\*, \d+",
 }
 #: A number in digits, or in words where it measures something.
 NUMBER = re.compile(
@@ -116,7 +115,7 @@ ALLOWED = {
     "a batch of 24 jobs, drawn from 12 applications": "the input",
     "packets of 10 Mbit": "the input", "a day has 24 requests": "the input",
     "done within 0.7 times the time left": "a definition",
-    "seed 0": "the input",
+    "seed 0": "the input", "under 18 of 19 readings* counts": "how to read it",
     "whose true difference is 0": "the input",
     "the rule is made for at most five percent": "what the rule aims at",
     "lies above five percent": "what the rule aims at",
@@ -276,19 +275,16 @@ def test_the_command_writes_new_numbers_into_every_text(tmp_path):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes((ROOT / name).read_bytes())
-    wrong = {
-        "README.md": ("refuses 13.6 percentage", "refuses 1.1 percentage"),
-        "data/figures.toml": ("refuses 13.6 percentage", "refuses 1.1 percentage"),
-        "notebooks/00-start-here.ipynb": ("from 33 clusters", "from 34 clusters"),
-    }
-    for name, (right, false) in wrong.items():
+    wrong = ["README.md", "data/figures.toml", "notebooks/00-start-here.ipynb"]
+    for name in wrong:
         path = tmp_path / name
         text = path.read_text("utf-8")
-        assert right in text
-        path.write_text(text.replace(right, false), "utf-8")
+        here = [one for one in FINDINGS if name in one.texts and one.values]
+        finding = next(one for one in here if one.rendered() in text)
+        false = finding.sentence.format_map(dict.fromkeys(finding.values, "1.5"))
+        path.write_text(text.replace(finding.rendered(), false), "utf-8")
     command = [sys.executable, ROOT / ".ci" / "render_findings", tmp_path]
     done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == [f"{name}: new numbers" for name in sorted(wrong)]
+    assert done.stdout.splitlines() == [f"{name}: new numbers" for name in wrong]
     for name in {name for finding in FINDINGS for name in finding.texts}:
         assert (tmp_path / name).read_bytes() == (ROOT / name).read_bytes()

@@ -636,7 +636,7 @@ def test_expected_ends_include_the_wait(workers):
 @pytest.mark.parametrize("spread", [0.1, 0.4])
 def test_promised_ends_of_loads_that_queue_are_kept(spread, slack):
     source, jobs = np.random.default_rng(12), []
-    for _ in range(8 if TRIES_ALL else 4):
+    for _ in range(8 if TRIES_ALL else 2):
         loads = draw_loads(source, 2, 30, spread, work.exact_costs(), slack)
         jobs += play(planner_of(2), loads, source)
     kept = sum(job.is_kept for job in jobs)

@@ -15,10 +15,12 @@ from dlsim.study.measure import (
     melt_policies,
     name_points,
     negate_interval,
+    on,
     pivot_policies,
     points,
     ratio,
     trend,
+    with_medians,
 )
 from dlsim.study.stats import summary
 from tests.intervals import student
@@ -101,6 +103,27 @@ def test_differences_leads_and_ratios_by_hand():
     assert ratio(counts, "of", "all", ["load"])["estimate"].item() == pytest.approx(6 / 0.4)
     ends = pd.DataFrame({"estimate": [0.2], "low": [0.1], "high": [0.4]})
     assert negate_interval(ends, 1.0)[ENDS].iloc[0].tolist() == pytest.approx([0.8, 0.6, 0.9])
+
+
+def test_runs_that_are_equal_have_the_interval_of_their_median():
+    """Ten equal runs lie on one side of their median with 2**-9."""
+    table = points(values().loc[60.0].drop(columns="c"))
+    assert with_medians(table)["values"].notna().all()  # four runs: 88 %
+    ten = pd.DataFrame({"replicate": range(10), "varies": np.arange(10.0), "same": 0.5})
+    found = with_medians(points(ten)).set_index("point")
+    assert found.loc["same", [*ENDS]].tolist() == [0.5] * 3
+    assert (found.loc["same", "values"], len(found.loc["varies", "values"])) == (None, 10)
+    one = pd.concat([points(ten[["replicate", "same"]])] * 27, ignore_index=True)
+    assert with_medians(one)["values"].notna().all()  # (1 - 2**-9)**27 = 94.9 %
+    assert with_medians(one.iloc[:26])["values"].isna().all()  # 95.04 %
+
+
+def test_a_measure_takes_the_frames_that_its_row_names():
+    row = on("one other", lambda a, b, factor: factor * (a - b), factor=2.0)
+    assert row.frames == ("one", "other")
+    assert row.function(other=1.0, one=4.0, third=None) == 6.0
+    with pytest.raises(KeyError, match="other"):
+        row.function(one=4.0)
 
 
 def test_every_claim_is_measured_or_says_why_not():

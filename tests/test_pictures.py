@@ -9,6 +9,7 @@ import nbformat
 import numpy as np
 import pandas as pd
 import pytest
+from IPython.core.interactiveshell import InteractiveShell
 from matplotlib.figure import Figure
 from PIL import Image
 
@@ -113,12 +114,19 @@ def test_a_notebook_shows_the_picture_that_was_written(tmp_path):
     assert told["width"] < width
 
 
-def test_save_takes_no_figure_that_an_earlier_cell_left_open(tmp_path):
+@pytest.fixture
+def shell(monkeypatch, tmp_path):
+    """The shell of a kernel, in this process."""
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    yield InteractiveShell.instance()
+    InteractiveShell.clear_instance()
+
+
+def test_save_takes_no_figure_that_an_earlier_cell_left_open(shell, tmp_path):
     """The backend agg, unlike that of notebooks, leaves figures open."""
     agg = 'import matplotlib; matplotlib.use("agg")\n'
-    source = write_notebook(tmp_path / "one.ipynb", agg + START, "plt.plot([3, 1]);", TABLE, DRAW)
-    (result,) = run_all([source], out=tmp_path / "out")
-    assert result.status == "ok", result.error
+    for cell in (f"out = {str(tmp_path / 'out')!r}\n{agg}{START}", "plt.plot([3, 1])", TABLE, DRAW):
+        shell.run_cell(cell, silent=False).raise_error()
     drawn = {path.stem for path in (tmp_path / "out" / "figures").glob("*.png")}
     assert "mcdf-one" in drawn
     assert "mcdf-two" not in drawn

@@ -212,7 +212,7 @@ KNOWN = {
     ("90-scorecard", "Markdown(describe_rates(rates))"): "numbers of a table of ours",
     ("65-your-log", "Markdown('\\n'.join((f'- {line}' for line in lines)))"): "shown_text",
     ("66-your-platform", "Markdown('\\n'.join((f'- {line}' for line in lines)))"): "shown_text",
-    ("80-your-own", "MarkdownText(explain(judge_claim(claim, gain_of_least_laxity(rows))))"): (
+    ("80-your-own", "MarkdownText(explain(claim, verdict.row))"): (
         "sentences of a claim that the user writes"
     ),
     ("study/judging", "MarkdownText('\\n\\n'.join(paragraphs))"): "sentences of claims.toml",

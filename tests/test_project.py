@@ -10,11 +10,9 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections import Counter
 from pathlib import Path
 
 import nbformat
-import pandas as pd
 import pytest
 import yaml
 
@@ -370,15 +368,9 @@ def test_the_changelog_ends_at_this_version():
     assert all(re.fullmatch(r"\d+\.\d+\.\d+ \(\d{4}-\d\d-\d\d\)", one) for one in released)
 
 
-def test_readme_counts_the_verdicts_of_the_reference_results():
+def test_readme_explains_every_verdict():  # test_findings.py counts them
     text = (ROOT / "README.md").read_text("utf-8")
-    counted = Counter()
-    for paper in paper_letters().values():
-        path = ROOT / "data" / "reference" / paper / f"{paper}-claims.csv"
-        counted.update(pd.read_csv(path)["verdict"])
-    told = dict(re.findall(r"\*\*([a-z ]+)\*\*, (\d+)", text))
-    assert told == {word: str(counted[word]) for word in VERDICTS}
-    assert f"judged in {counted.total()} parts" in text
+    assert sorted(re.findall(r"^- \*\*([a-z ]+)\*\*, \d+", text, re.M)) == sorted(VERDICTS)
 
 
 # -------------------------------------------------------------------- notebooks

@@ -28,8 +28,8 @@ STATUS = {
         "proved",
     ),
     **dict.fromkeys(
-        "4.12G disc 1.C1n 6.rec 6.closed 6.EhatE 6.safe opt.run opt.blk opt.fill opt.order "
-        "Y.price Y.sum Y.floor".split(),
+        "4.12G disc 5.order 1.C1n 1.DLTcex 6.second 6.rec 6.closed 6.EhatE 6.safe opt.run opt.blk "
+        "opt.fill opt.order Y.price Y.sum Y.floor".split(),
         "ours",
     ),
     **dict.fromkeys(

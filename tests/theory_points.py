@@ -76,6 +76,10 @@ WITNESSES = {
     "6.closed": REMODEL,
     "6.EhatE": REMODEL,
     "6.safe": {**REMODEL, "r_n": 5, "s": lambda index: Integer(2 + index)},
+    "6.second": {
+        "p": lambda node: Integer(3) - node, "E": 4, "T": Rational(16, 5), "e": 3, "x": 1,
+        "sigma": 12,
+    },
     "opt.run": {"e'": 20, "rho": 1, "x": lambda _: Integer(2)},
     "opt.blk": {"e'": 20, "r": Integer, "m": lambda _: Integer(2), "x": one},
     "opt.fill": {"x": lambda node: Rational(8, 2 ** int(node))},

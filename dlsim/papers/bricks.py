@@ -3,8 +3,8 @@
 Source: A. Takefusa, S. Matsuoka, H. Casanova, F. Berman, "A Study of Deadline Scheduling for
 Client-Server Systems on the Computational Grid", HPDC 2001.
 
-The experiments are cells of notebooks/60-bricks.ipynb. A measure takes the frames that these
-leave and returns the points of a claim; the names of its parameters say which frames:
+The experiments are cells of notebooks/60-bricks.ipynb. The table at the end says how each claim is
+measured on the frames that these leave:
 
 runs
     Figures 3 to 6, one row per scheduler, interval and environment: interval, replicate, policy,
@@ -31,12 +31,13 @@ from dlsim.errors import InputError
 from dlsim.reading import find_touched
 from dlsim.study.measure import (
     differences,
-    measures,
+    measure_claims,
     name_points,
+    on,
     pivot_policies,
     points,
     trend,
-    with_exact_bounds,
+    with_medians,
 )
 from dlsim.study.stats import relative_reduction
 
@@ -164,22 +165,18 @@ def subtract_corrected(frame: pd.DataFrame, by: str = "interval") -> pd.DataFram
 
 
 def gains_of_correction(frame: pd.DataFrame, by: str = "interval") -> pd.DataFrame:
-    """Estimate by how much Load Correction lowers the failure rate.
-
-    Where all runs have the same gain, mostly none, the number of requests bounds it; as many of
-    them as the gain counts are decided otherwise at least.
-    """
-    table = estimate_changes(subtract_corrected(frame, by), by)
-    requests = frame.groupby([by, "replicate"])["requests"].first().groupby(by).sum()
-    table = with_exact_bounds(table, table[by].map(requests))
-    counted = (table["estimate"].abs() * table["total"]).round()
-    return table.assign(discordant=counted.fillna(0).astype(int))
+    """Estimate by how much Load Correction lowers the failure rate."""
+    return with_medians(estimate_changes(subtract_corrected(frame, by), by))
 
 
 def removed_failures(
-    runs: pd.DataFrame, most: int, fewest: int, corrected: Sequence[int] = (0,)
+    runs: pd.DataFrame, fewest: int, most: int | None = None, corrected: Sequence[int] = (0,)
 ) -> pd.DataFrame:
-    """Estimate the share of failures that more fallbacks remove, by policy and interval."""
+    """Estimate the share of failures that more fallbacks remove, by policy and interval.
+
+    Without a number of them, it is the largest that was run.
+    """
+    most = runs["fallbacks"].max() if most is None else most
     rows = runs[runs["corrected"].isin(corrected)]
     rows = rows.assign(what=rows["policy"] + rows["corrected"].map({0: "", 1: ", corrected"}))
     at = ["what", "interval"]
@@ -206,23 +203,25 @@ def compare_columns(
 
 
 def compare_with_greedy(
-    runs: pd.DataFrame, column: str, names: slice, same_version: bool = False
+    runs: pd.DataFrame, column: str, opts: int | None = None, same_version: bool = False
 ) -> pd.DataFrame:
-    """Compare Deadline in every version with Greedy x/x, or with Greedy in the same version."""
+    """Compare Deadline in every version with Greedy x/x, or with Greedy in the same version.
+
+    Of the smallest `opts` values of Opt, or of all.
+    """
     table = by_scheduler(runs, column)
-    opts = sort_opts(table.columns.unique("policy"))[names]
+    names = sort_opts(table.columns.unique("policy"))[:opts]
     changes = {}
     for sign, version in SCHEDULER_VERSIONS.items():
         greedy = ("Greedy", *(version if same_version else (0, 0)))
-        for name in opts:
+        for name in names:
             changes[f"{name} {sign}"] = compare_columns(table, greedy, (name, *version), column)
     return estimate_changes(changes)
 
 
-# ------------------------------------------------------------------ one measure per claim
+# ------------------------------------------------------------------ measures of single claims
 
 
-@measures("bricks-1a")
 def fallback_in_points(runs: pd.DataFrame) -> pd.DataFrame | None:
     """Return the failure rate that one fallback removes, where at least as many fail without it."""
     table = by_scheduler(runs, "failure")
@@ -232,61 +231,6 @@ def fallback_in_points(runs: pd.DataFrame) -> pd.DataFrame | None:
     return None if found.empty else found
 
 
-@measures("bricks-1b")
-def fallback_in_shares(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return the share of the failures that one fallback removes."""
-    return removed_failures(runs, 1, 0, corrected=(0, 1))
-
-
-@measures("bricks-2a", "bricks-2b")
-def correction_in_points(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return the failure rate that Load Correction removes."""
-    return gains_of_correction(runs)
-
-
-@measures("bricks-3")
-def failures_over_opt(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return the rise of the failure rate along Opt."""
-    return trend_over_opt(runs, "failure")
-
-
-@measures("bricks-4")
-def cost_below_greedy(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return by which part Deadline costs less than Greedy in the same version."""
-    return compare_with_greedy(runs, "cost", slice(None), same_version=True)
-
-
-@measures("bricks-5")
-def cost_over_opt(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return the fall of the cost along Opt."""
-    return trend_over_opt(runs, "cost")
-
-
-@measures("bricks-6a")
-def conservative_fails_less(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return by how much Deadline with the smallest Opt fails less than Greedy x/x."""
-    return compare_with_greedy(runs, "failure", slice(1))
-
-
-@measures("bricks-6b")
-def conservative_costs_less(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return by which part Deadline with the smallest Opt costs less than Greedy x/x."""
-    return compare_with_greedy(runs, "cost", slice(1))
-
-
-@measures("bricks-7a")
-def fallbacks_against_none(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return the share of the failures without fallbacks that the most fallbacks remove."""
-    return removed_failures(runs, runs["fallbacks"].max(), 0)
-
-
-@measures("bricks-7b")
-def fallbacks_against_one(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return the share of the failures with one fallback that the most fallbacks remove."""
-    return removed_failures(runs, runs["fallbacks"].max(), 1)
-
-
-@measures("bricks-8a", "bricks-8b")
 def cost_of_fallbacks(runs: pd.DataFrame) -> pd.DataFrame:
     """Return the cost with the most fallbacks over that without, minus one."""
     table, most = by_scheduler(runs, "cost"), runs["fallbacks"].max()
@@ -296,7 +240,6 @@ def cost_of_fallbacks(runs: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-@measures("bricks-9")
 def trade_off(runs: pd.DataFrame) -> pd.DataFrame | None:
     """Return the rise of the failure rate and the fall of the cost from least to largest Opt."""
     if len(sort_opts(runs["policy"])) < 2:
@@ -314,7 +257,19 @@ def trade_off(runs: pd.DataFrame) -> pd.DataFrame | None:
     return pd.concat(parts, ignore_index=True)
 
 
-@measures("bricks-10")
+def recommended_against_greedy(runs: pd.DataFrame) -> pd.DataFrame:
+    """Compare Deadline with the most fallbacks with Greedy x/x: by failure rate and by cost."""
+    parts = []
+    for column in ("failure", "cost"):
+        table, most = by_scheduler(runs, column), runs["fallbacks"].max()
+        changes = {
+            f"{column}, {name}": compare_columns(table, ("Greedy", 0, 0), (name, 0, most), column)
+            for name in sort_opts(table.columns.unique("policy"))
+        }
+        parts.append(estimate_changes(changes))
+    return pd.concat(parts, ignore_index=True)
+
+
 def gain_without_causes(causes: pd.DataFrame) -> pd.DataFrame:
     """Return the gain of Load Correction without a blamed cause, minus the gain with it."""
     table, usual = subtract_corrected(causes, "condition"), "as it is"
@@ -323,13 +278,11 @@ def gain_without_causes(causes: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(map(points, apart), ignore_index=True)
 
 
-@measures("bricks-11")
 def gain_in_large_systems(sizes: pd.DataFrame) -> pd.DataFrame:
     """Return the gain of Load Correction in systems of `LARGE_SYSTEM_NODES` nodes and more."""
     return gains_of_correction(sizes[sizes["nodes"] >= LARGE_SYSTEM_NODES], "nodes")
 
 
-@measures("bricks-12a", readings=False)
 def time_of_models(seconds: pd.DataFrame) -> pd.DataFrame:
     """Return the share of environments in which a run with extraneous users takes more CPU time."""
     table = pivot_policies(seconds, ["resource"], "seconds", "model")
@@ -338,8 +291,35 @@ def time_of_models(seconds: pd.DataFrame) -> pd.DataFrame:
     return found.assign(total=found["n"], values=None)
 
 
-@measures("bricks-12b")
 def spread_of_models(background: pd.DataFrame) -> pd.DataFrame:
     """Return the spread of the links' coefficients of variation, extraneous data minus traces."""
     table = pivot_policies(background, [], "spread", "model")
     return points(differences(table, {"links": ("extraneous", "trace")}))
+
+
+# ------------------------------------------------------------------ the claims
+
+measure_claims(
+    "bricks",
+    {
+        "1a": on("runs", fallback_in_points),
+        "1b": on("runs", removed_failures, most=1, fewest=0, corrected=(0, 1)),
+        "2a": on("runs", gains_of_correction),
+        "2b": on("runs", gains_of_correction),
+        "3": on("runs", trend_over_opt, column="failure"),
+        "4": on("runs", compare_with_greedy, column="cost", same_version=True),
+        "5": on("runs", trend_over_opt, column="cost"),
+        "6a": on("runs", compare_with_greedy, column="failure", opts=1),
+        "6b": on("runs", compare_with_greedy, column="cost", opts=1),
+        "7a": on("runs", removed_failures, fewest=0),
+        "7b": on("runs", removed_failures, fewest=1),
+        "8a": on("runs", cost_of_fallbacks),
+        "8b": on("runs", cost_of_fallbacks),
+        "9": on("runs", trade_off),
+        "10": on("causes", gain_without_causes),
+        "11": on("sizes", gain_in_large_systems),
+        "12a": on("seconds", time_of_models, readings=False),
+        "12b": on("background", spread_of_models),
+        "13": on("runs", recommended_against_greedy),
+    },
+)

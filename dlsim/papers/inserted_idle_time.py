@@ -3,8 +3,8 @@
 Source: X. Lin, Y. Lu, J. Deogun, S. Goddard, "Enhancing Real-time Scheduling of Divisible Loads by
 Utilizing Inserted Idle Time".
 
-The experiments are cells of notebooks/30-inserted-idle-time.ipynb. A measure takes the frames that
-they leave and returns the points of a claim; the names of its parameters say which frames:
+The experiments are cells of notebooks/30-inserted-idle-time.ipynb. The table at the end says how
+each claim is measured on the frames that they leave:
 
 main
     One row per load, replicate and policy: the share of refused tasks (ratio), the number of tasks
@@ -28,13 +28,14 @@ from dlsim.realtime import Policy, Reading, workload
 from dlsim.study.claims import intervals, load_claims
 from dlsim.study.measure import (
     differences,
-    measures,
+    measure_claims,
     name_points,
+    on,
     pivot_policies,
     points,
     ratio,
     trend,
-    with_exact_bounds,
+    with_medians,
 )
 
 ORDERS_OF_PAPER_I = ("FIFO", "EDF")
@@ -112,40 +113,11 @@ def require_admission(policies: Mapping[str, Policy]) -> None:
 PolicyPairs = Mapping[str, tuple[str, str]]
 
 
-def _count_discordant(
-    frame: pd.DataFrame, pairs: PolicyPairs, by: Sequence[str]
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Count the tasks of all runs, and at most how many of them two policies decide differently.
-
-    Two policies differ on no more tasks than both together differ on from the remodel.
-    """
-    sums = frame.groupby([*by, "policy"])[["tasks", "discordant"]].sum(min_count=1)
-    tasks, discordant = sums["tasks"].unstack(), sums["discordant"].unstack()
-    most = {name: discordant[a] + discordant[b] for name, (a, b) in pairs.items()}
-    return pd.DataFrame({name: tasks[a] for name, (a, _) in pairs.items()}), pd.DataFrame(most)
-
-
-def _bound_by_cases(
-    table: pd.DataFrame, cases: pd.DataFrame, discordant: pd.DataFrame
+def subtract(
+    frame: pd.DataFrame, pairs: PolicyPairs, by: Sequence[str] = ("load",), column: str = "ratio"
 ) -> pd.DataFrame:
-    """Bound differences that are 0 in every run by the number of cases that differ."""
-    places = pd.MultiIndex.from_frame(table[[*cases.index.names, "what"]])
-    total, other = (
-        pd.Series(counts.stack().reindex(places).to_numpy(), table.index)
-        for counts in (cases, discordant)
-    )
-    return with_exact_bounds(table, total.where(other.notna())).assign(discordant=other.fillna(0))
-
-
-def subtract_ratios(
-    frame: pd.DataFrame, pairs: PolicyPairs, by: Sequence[str] = ("load",)
-) -> pd.DataFrame:
-    """Return the reject ratio of one policy minus that of another, for each named pair.
-
-    A difference that is 0 in all runs is bounded by the number of tasks decided differently.
-    """
-    table = points(differences(pivot_policies(frame, by), pairs), by)
-    return _bound_by_cases(table, *_count_discordant(frame, pairs, by))
+    """Return a column (ratio, use) of one policy minus that of another, for each named pair."""
+    return with_medians(points(differences(pivot_policies(frame, by, column), pairs), by))
 
 
 def estimate_gains(
@@ -169,7 +141,7 @@ def estimate_gains(
         ``most`` (95 % for all points at once).
     """
     [like] = [one for one in load_claims() if one.id == "inserted-idle-time-3"]
-    return intervals(subtract_ratios(frame, pairs, by), like)
+    return intervals(subtract(frame, pairs, by), like)
 
 
 def _pairs(*roles: tuple[str, str], orders: Sequence[str] = ORDERS_OF_PAPER_I) -> PolicyPairs:
@@ -180,48 +152,6 @@ def _pairs(*roles: tuple[str, str], orders: Sequence[str] = ORDERS_OF_PAPER_I) -
             first, second = (policy_name(order, role) for role in pair)
             pairs[f"{first} - {second}"] = first, second
     return pairs
-
-
-@measures("inserted-idle-time-3")
-def steps_of_fifo(main: pd.DataFrame) -> pd.DataFrame:
-    """Return how much less FIDO-I refuses than FIFO-DLT, and FIDO-II than FIDO-I."""
-    return subtract_ratios(main, _pairs(*STEPS_OF_FIGURE_3, orders=["FIFO"]))
-
-
-@measures("inserted-idle-time-4")
-def steps_of_edf(main: pd.DataFrame) -> pd.DataFrame:
-    """Return how much less EDDO-I refuses than EDF-DLT, and EDDO-II than EDDO-I."""
-    return subtract_ratios(main, _pairs(*STEPS_OF_FIGURE_3, orders=["EDF"]))
-
-
-@measures("inserted-idle-time-7a", "inserted-idle-time-7b")
-def gain_of_remodel(main: pd.DataFrame) -> pd.DataFrame:
-    """Return how much less is refused with the remodel than with unused idle times."""
-    return subtract_ratios(main, _pairs(("OPR-MN", "DLT")))
-
-
-@measures("inserted-idle-time-10b")
-def gain_of_equations(main: pd.DataFrame) -> pd.DataFrame:
-    """Return how much less is refused with (3) and (4) under Constraint 2 than with the remodel."""
-    return subtract_ratios(main, _pairs(("DLT", "II")))
-
-
-@measures("inserted-idle-time-11")
-def gain_of_fewest_nodes(main: pd.DataFrame) -> pd.DataFrame:
-    """Return how much less is refused with the fewest nodes than with all nodes."""
-    return subtract_ratios(main, _pairs(("AN", "OPR-MN")))
-
-
-@measures("inserted-idle-time-12")
-def gain_of_divisible_load_theory(main: pd.DataFrame) -> pd.DataFrame:
-    """Return how much less is refused with optimal shares than with equal or users' shares."""
-    return subtract_ratios(main, _pairs(("EQ-MN", "OPR-MN"), ("US", "OPR-MN")))
-
-
-@measures("inserted-idle-time-14b")
-def gain_of_rounds(main: pd.DataFrame) -> pd.DataFrame:
-    """Return how much less is refused with several rounds than with equations (3) and (4)."""
-    return subtract_ratios(main, _pairs(("II", "UMR-IIT")))
 
 
 # ------------------------------------------------------------------ constraints (Table 1)
@@ -239,33 +169,12 @@ def share_under_constraint(main: pd.DataFrame, column: str, less: str = "") -> p
     if rows is None or rows[[column, less or column]].isna().any(axis=None):
         return None
     rows = rows.assign(held=rows[column] - (rows[less] if less else 0))
-    cases = rows.groupby("load", sort=False)["s_iits"].sum()
-    table = name_points(ratio(rows, "held", "s_iits", ["load"]), ["load"])
-    return table.assign(total=table["load"].map(cases).replace(0, np.nan), values=None)
+    return with_medians(name_points(ratio(rows, "held", "s_iits", ["load"]), ["load"]))
 
 
-@measures("inserted-idle-time-1")
-def share_under_constraint_1(main: pd.DataFrame) -> pd.DataFrame | None:
-    """Return in which share of the plannings with idle time Constraint 1 holds."""
-    return share_under_constraint(main, "opt_iits")
-
-
-@measures("inserted-idle-time-2")
-def share_under_constraint_2(main: pd.DataFrame) -> pd.DataFrame | None:
-    """Return in which share of the plannings with idle time Constraint 2 holds."""
-    return share_under_constraint(main, "opt_iits_ii")
-
-
-@measures("inserted-idle-time-8", readings=False)
-def share_under_constraint_2_alone(main: pd.DataFrame) -> pd.DataFrame | None:
-    """Return the share under Constraint 2 minus that under Constraint 1."""
-    return share_under_constraint(main, "opt_iits_ii", less="opt_iits")
-
-
-@measures("inserted-idle-time-15")
 def gain_under_rare_constraints(main: pd.DataFrame) -> pd.DataFrame | None:
     """Return the gain of a constraint at the loads where it mostly does not hold."""
-    parts = [pd.DataFrame()]
+    parts = []
     for (constraint, column), role in zip(CONSTRAINTS.items(), ("I", "II"), strict=True):
         shares = share_under_constraint(main, column)
         if shares is None:
@@ -273,85 +182,65 @@ def gain_under_rare_constraints(main: pd.DataFrame) -> pd.DataFrame | None:
         rare = main["load"].isin(shares[shares["estimate"] < 0.5]["load"])
         if rare.any():
             pair = {constraint: ("FIFO-DLT", policy_name("FIFO", role))}
-            parts.append(subtract_ratios(main[rare], pair))
-    return pd.concat(parts, ignore_index=True)
+            parts.append(points(differences(pivot_policies(main[rare], ["load"]), pair), ["load"]))
+    return with_medians(pd.concat(parts, ignore_index=True)) if parts else pd.DataFrame()
 
 
 # ------------------------------------------------------------------ costs of sending (Figure 4)
 
 
-def _rise_by_octaves(
-    table: pd.DataFrame, cases: pd.DataFrame, discordant: pd.DataFrame
-) -> pd.DataFrame:
-    """Estimate the rise while sending becomes cheaper, over the axis of Figure 4, by octaves.
-
-    Where it is 0 in every run, it is bounded by all cases that differ, over the fewest cases at any
-    cost of sending.
-    """
+def _rise_by_octaves(table: pd.DataFrame) -> pd.DataFrame:
+    """Estimate the rise while sending becomes cheaper, over the axis of Figure 4, by octaves."""
     taus = sorted(table.index.unique("tau"))
     text = f"{{what}}, tau {taus[-1]:g} to {taus[0]:g}"
-    rise = trend(table.rename(index=lambda tau: -np.log2(tau), level="tau"), "tau", text)
-    fewest = cases.groupby("load").min()
-    all_that_differ = discordant.groupby("load").sum(min_count=len(taus))
-    counts = (
-        one.rename(columns=lambda what: text.format(what=what)) for one in (fewest, all_that_differ)
+    return with_medians(
+        trend(table.rename(index=lambda tau: -np.log2(tau), level="tau"), "tau", text)
     )
-    return _bound_by_cases(rise, *counts)
 
 
-@measures("inserted-idle-time-5")
 def rise_of_gain(costs: pd.DataFrame) -> pd.DataFrame:
     """Return the rise of the gain of EDDO-II over EDF-DLT as sending becomes cheaper."""
-    pair, by = {"gain": ("EDF-DLT", "EDDO-II")}, ["load", "tau"]
-    gain = differences(pivot_policies(costs, by), pair)
-    return _rise_by_octaves(gain, *_count_discordant(costs, pair, by))
+    pair = {"gain": ("EDF-DLT", "EDDO-II")}
+    return _rise_by_octaves(differences(pivot_policies(costs, ["load", "tau"]), pair))
 
 
-@measures("inserted-idle-time-6")
 def rise_of_shares(costs: pd.DataFrame) -> pd.DataFrame | None:
     """Return the rise of the share of cases under each constraint as sending becomes cheaper."""
     rows = _rows_counted(costs, "EDF-DLT")
     if rows is None:
         return None
     rows = rows.set_index(["load", "tau", "replicate"])
-    shares = pd.DataFrame(
-        {constraint: rows[column] / rows["s_iits"] for constraint, column in CONSTRAINTS.items()}
+    return _rise_by_octaves(
+        pd.DataFrame(
+            {
+                constraint: rows[column] / rows["s_iits"]
+                for constraint, column in CONSTRAINTS.items()
+            }
+        )
     )
-    sums = rows[["s_iits", *CONSTRAINTS.values()]].groupby(["load", "tau"]).sum(min_count=1)
-    cases = pd.DataFrame({constraint: sums["s_iits"] for constraint in CONSTRAINTS})
-    held = pd.DataFrame({constraint: sums[column] for constraint, column in CONSTRAINTS.items()})
-    return _rise_by_octaves(shares, cases, held)
 
 
-# ------------------------------------------------------------------ use of idle time
+# ------------------------------------------------------------------ the claims
 
-
-def _subtract_use(main: pd.DataFrame, role: str, other: str) -> pd.DataFrame:
-    """Return the part of the idle time that one role uses minus that of another."""
-    use = pivot_policies(main, ["load"], "use")
-    return points(differences(use, _pairs((role, other))), ["load"])
-
-
-@measures("inserted-idle-time-10a")
-def use_by_equations(main: pd.DataFrame) -> pd.DataFrame:
-    """Return how much more Constraint 2 uses than the remodel, or bounds if both use the same.
-
-    The bounds are by the cases that are split differently: those in which the constraint holds.
-    """
-    table = _subtract_use(main, "II", "DLT")
-    if main["s_iits"].isna().all():
-        return table
-    names = {
-        policy_name(order, "II"): f"{policy_name(order, 'II')} - {policy_name(order, 'DLT')}"
-        for order in ORDERS_OF_PAPER_I
-    }
-    rows = main.assign(what=main["policy"].map(names)).dropna(subset=["what"])
-    sums = rows.groupby(["load", "what"])[["s_iits", "opt_iits_ii"]].sum(min_count=1).unstack()
-    cases, split_anew = pd.DataFrame(sums["s_iits"]), pd.DataFrame(sums["opt_iits_ii"])
-    return _bound_by_cases(table, cases, split_anew)
-
-
-@measures("inserted-idle-time-14a")
-def use_by_rounds(main: pd.DataFrame) -> pd.DataFrame:
-    """Return how much more several rounds use than equations (3) and (4)."""
-    return _subtract_use(main, "UMR-IIT", "II")
+measure_claims(
+    "inserted-idle-time",
+    {
+        "1": on("main", share_under_constraint, column="opt_iits"),
+        "2": on("main", share_under_constraint, column="opt_iits_ii"),
+        "3": on("main", subtract, pairs=_pairs(*STEPS_OF_FIGURE_3, orders=["FIFO"])),
+        "4": on("main", subtract, pairs=_pairs(*STEPS_OF_FIGURE_3, orders=["EDF"])),
+        "5": on("costs", rise_of_gain),
+        "6": on("costs", rise_of_shares),
+        "7a": on("main", subtract, pairs=_pairs(("OPR-MN", "DLT"))),
+        "7b": on("main", subtract, pairs=_pairs(("OPR-MN", "DLT"))),
+        "10a": on("main", subtract, pairs=_pairs(("II", "DLT")), column="use"),
+        "10b": on("main", subtract, pairs=_pairs(("DLT", "II"))),
+        "11": on("main", subtract, pairs=_pairs(("AN", "OPR-MN"))),
+        "12": on("main", subtract, pairs=_pairs(("EQ-MN", "OPR-MN"), ("US", "OPR-MN"))),
+        "14a": on("main", subtract, pairs=_pairs(("UMR-IIT", "II")), column="use"),
+        "14b": on("main", subtract, pairs=_pairs(("II", "UMR-IIT"))),
+        "15": on("main", gain_under_rare_constraints),
+        "16": on("main", share_under_constraint, column="opt_iits_ii"),
+        "17": on("main", share_under_constraint, column="opt_iits_ii", less="opt_iits"),
+    },
+)

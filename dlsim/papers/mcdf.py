@@ -3,8 +3,8 @@
 Source: X. Lin, Y. Lu, J. Deogun, S. Goddard, "Real-Time Divisible Load Scheduling for Cluster
 Computing", technical report UNL-CSE 2005-0014.
 
-The experiments are cells of notebooks/20-mcdf.ipynb. A measure takes the frames that they leave
-and returns the points of a claim; the names of its parameters say which frames:
+The experiments are cells of notebooks/20-mcdf.ipynb. The table at the end says how each claim is
+measured on the frames that they leave:
 
 main
     Figures 4 to 9, one row per load, set-up cost (setup), replicate and policy: ratio (share of
@@ -29,13 +29,16 @@ from dlsim.study.claims import LEVEL
 from dlsim.study.measure import (
     difference_to,
     estimates,
+    join_points,
     mark_exact,
-    measures,
+    measure_claims,
+    on,
     pivot_policies,
     points,
     slope_over,
     trend,
     with_exact_bounds,
+    with_medians,
 )
 from dlsim.study.stats import family
 
@@ -86,76 +89,38 @@ def _decided_by_best(values: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     return points(values, by).assign(group=lambda table: table.groupby(by).ngroup())
 
 
-def _with_exact_bounds(table: pd.DataFrame, rows: pd.DataFrame, axis: str) -> pd.DataFrame:
-    """Bound shares of tasks by the number of tasks where they are the same in all runs."""
-    tasks = rows.groupby(["policy", axis])["tasks"].sum()
-    return with_exact_bounds(table, table.join(tasks, on=["what", axis])["tasks"])
-
-
 # ------------------------------------------------------------------ Figures 4 and 5
 
 
-@measures("mcdf-1")
 def lead_over_all(main: pd.DataFrame) -> pd.DataFrame:
     """Return the difference between each of the six other policies and MCDF at every load."""
-    table = ratios_without_setup(main)
-    return _decided_by_best(
-        difference_to(table, "MCDF", (*RIVALS_OF_MCDF, *WITHOUT_ADMISSION)), ["load"]
-    )
+    rivals = (*RIVALS_OF_MCDF, *WITHOUT_ADMISSION)
+    return _decided_by_best(difference_to(ratios_without_setup(main), "MCDF", rivals), ["load"])
 
 
-@measures("mcdf-2")
-def missed_without_admission(main: pd.DataFrame) -> pd.DataFrame:
-    """Return the share of late tasks of the policies that refuse none."""
-    table = points(ratios_without_setup(main)[list(WITHOUT_ADMISSION)], ["load"])
-    return _with_exact_bounds(table, main[main["setup"] == 0], "load")
+def without_admission(main: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Return a column of the policies that refuse no task: late tasks, or growth of delays."""
+    table = ratios_without_setup(main, column)[list(WITHOUT_ADMISSION)]
+    return with_medians(points(table, ["load"]))
 
 
-@measures("mcdf-3")
-def growth_of_delay(main: pd.DataFrame) -> pd.DataFrame:
-    """Return the mean delay in the last quarter of a run minus that in the first."""
-    table = ratios_without_setup(main, "delay_growth")
-    return points(table[list(WITHOUT_ADMISSION)], ["load"])
+def nearer_with_all_nodes(main: pd.DataFrame, best: bool) -> pd.DataFrame:
+    """Return how much nearer to MCDF a policy is with all nodes than with the fewest nodes.
 
-
-def _distances(main: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the distances to MCDF of the policies with the fewest nodes, and with all nodes."""
+    FIFO is compared with FIFO and EDF with EDF; or the best policy of each kind with the other.
+    """
     far = difference_to(ratios_without_setup(main), "MCDF", RIVALS_OF_MCDF).abs()
-    fewest, every = far[list(FEWEST_NODES)], far[list(ALL_NODES)]
-    return fewest.set_axis(list(ALL_NODES), axis=1), every
-
-
-@measures("mcdf-4a")
-def nearer_like_with_like(main: pd.DataFrame) -> pd.DataFrame:
-    """Return how much nearer to MCDF a policy is with all nodes than with the fewest nodes."""
-    fewest, every = _distances(main)
+    fewest, every = far[list(FEWEST_NODES)].set_axis(list(ALL_NODES), axis=1), far[list(ALL_NODES)]
+    if best:
+        return points((fewest.min(axis=1) - every.min(axis=1)).to_frame("nearest"), ["load"])
     return points(fewest - every, ["load"])
 
 
-@measures("mcdf-4b")
-def nearer_of_each_kind(main: pd.DataFrame) -> pd.DataFrame:
-    """Return how much nearer to MCDF the best policy of all nodes is than that of fewest nodes."""
-    fewest, every = _distances(main)
-    return points((fewest.min(axis=1) - every.min(axis=1)).to_frame("nearest"), ["load"])
-
-
-def _decrement(main: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return MCDF's lead over FIFOAN and EDFAN, averaged over the loads, and the means."""
+def decrement(main: pd.DataFrame, relative: bool) -> pd.DataFrame:
+    """Return how much less MCDF refuses than FIFOAN and EDFAN, averaged over the loads."""
     mean = ratios_without_setup(main).groupby("replicate").mean()
-    return difference_to(mean, "MCDF", ALL_NODES), mean
-
-
-@measures("mcdf-5a")
-def relative_decrement(main: pd.DataFrame) -> pd.DataFrame:
-    """Return by which share MCDF refuses less than FIFOAN and EDFAN, averaged over the loads."""
-    less, mean = _decrement(main)
-    return points(less / mean[list(ALL_NODES)])
-
-
-@measures("mcdf-5b")
-def decrement_in_points(main: pd.DataFrame) -> pd.DataFrame:
-    """Return by how many points MCDF refuses less than FIFOAN and EDFAN, over the loads."""
-    return points(_decrement(main)[0])
+    less = difference_to(mean, "MCDF", ALL_NODES)
+    return points(less / mean[list(ALL_NODES)] if relative else less)
 
 
 def estimate_leads(frame: pd.DataFrame, level: float = LEVEL) -> pd.DataFrame:
@@ -168,7 +133,6 @@ def estimate_leads(frame: pd.DataFrame, level: float = LEVEL) -> pd.DataFrame:
 # ------------------------------------------------------------------ Figures 6 to 9
 
 
-@measures("mcdf-6")
 def lead_with_setup(main: pd.DataFrame) -> pd.DataFrame:
     """Return how much more each rival refuses than MCDF at every set-up cost and load."""
     table = difference_to(ratios_with_setup(main), "MCDF", RIVALS_OF_MCDF)
@@ -180,19 +144,20 @@ def _trend_over_setup(table: pd.DataFrame) -> pd.DataFrame:
     return trend(table.groupby(["setup", "replicate"]).mean(), "setup", "{what}")
 
 
-@measures("mcdf-7")
 def growth_of_lead(main: pd.DataFrame) -> pd.DataFrame:
-    """Return how far MCDF's lead over each rival rises over the set-up costs."""
-    return _trend_over_setup(difference_to(ratios_with_setup(main), "MCDF", RIVALS_OF_MCDF))
+    """Return MCDF's lead over each rival, and how far it rises over the set-up costs."""
+    lead = difference_to(ratios_with_setup(main), "MCDF", RIVALS_OF_MCDF)
+    mean = points(lead.groupby("replicate").mean())
+    parts = {"rise of the lead": _trend_over_setup(lead), "mean lead": mean}
+    table = join_points(parts)
+    return table.assign(group=table["what"])
 
 
-@measures("mcdf-8")
 def growth_of_rivals(main: pd.DataFrame) -> pd.DataFrame:
     """Return how far each rival's reject ratio rises over the set-up costs."""
     return _trend_over_setup(ratios_with_setup(main)[list(RIVALS_OF_MCDF)])
 
 
-@measures("mcdf-9")
 def ratio_at_setups(main: pd.DataFrame) -> pd.DataFrame:
     """Return MCDF's reject ratio at every set-up cost, one part per load."""
     rows = main[(main["setup"] > 0) & (main["policy"] == "MCDF")]
@@ -200,12 +165,12 @@ def ratio_at_setups(main: pd.DataFrame) -> pd.DataFrame:
     return table.assign(part=table["point"].str.partition(",")[0])
 
 
-@measures("mcdf-13", readings=False)
 def tasks_with_fewer_nodes(main: pd.DataFrame) -> pd.DataFrame:
     """Return the share of tasks that are fastest on fewer than all nodes."""
     table = ratios_with_setup(main, "fewer")[["MCDF"]]
     means = points(table.groupby(["setup", "replicate"]).mean(), ["setup"])
-    return _with_exact_bounds(means, main, "setup")
+    tasks = main[main["policy"] == "MCDF"].groupby("setup")["tasks"].sum()  # independent sizes
+    return with_exact_bounds(means, means["setup"].map(tasks))
 
 
 # ------------------------------------------------------------------ Figure 10
@@ -217,27 +182,17 @@ def _by_ratio(ratios: pd.DataFrame) -> pd.DataFrame:
     return pivot_policies(rows, ["value", "load"], columns="mode")
 
 
-def sensitivity_to_load(ratios: pd.DataFrame) -> pd.DataFrame:
-    """Return how far MCDF's reject ratio rises over the loads, at every ratio of the costs."""
-    return trend(_by_ratio(ratios), "load", "{what}")
+def sensitivity_to_load(
+    ratios: pd.DataFrame, above: float = 0.0, most: float = np.inf
+) -> pd.DataFrame:
+    """Return how far MCDF's reject ratio rises over the loads, at ratios Cms/Cps of the costs."""
+    table = trend(_by_ratio(ratios), "load", "{what}")
+    return table[(table["value"] > above) & (table["value"] <= most)]
 
 
-@measures("mcdf-10")
-def sensitivity_where_sending_is_cheap(ratios: pd.DataFrame) -> pd.DataFrame:
-    """Return the sensitivity to the load at Cms/Cps up to 0.5."""
-    return sensitivity_to_load(ratios).query("value <= 0.5")
-
-
-@measures("mcdf-11")
 def fall_of_sensitivity(ratios: pd.DataFrame) -> pd.DataFrame:
     """Return how far the sensitivity to the load falls over the ratios Cms/Cps."""
     return trend(0.0 - slope_over(_by_ratio(ratios), "load"), "value", "{what}")
-
-
-@measures("mcdf-12")
-def sensitivity_where_sending_is_dear(ratios: pd.DataFrame) -> pd.DataFrame:
-    """Return the sensitivity to the load at Cms/Cps from 3 on."""
-    return sensitivity_to_load(ratios).query("value >= 3")
 
 
 def ranges_over_axes(main: pd.DataFrame, ratios: pd.DataFrame) -> pd.DataFrame:
@@ -261,18 +216,16 @@ def ranges_over_axes(main: pd.DataFrame, ratios: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(parts, names=["axis"])
 
 
-@measures("mcdf-14")
-def lead_in_stability(main: pd.DataFrame, ratios: pd.DataFrame) -> pd.DataFrame:
-    """Return each rival's range of the reject ratio over an axis minus MCDF's."""
-    return _decided_by_best(
-        difference_to(ranges_over_axes(main, ratios), "MCDF", RIVALS_OF_MCDF), ["axis"]
-    )
+def lead_in_stability(main: pd.DataFrame, ratios: pd.DataFrame, axes: list[str]) -> pd.DataFrame:
+    """Return each rival's range of the reject ratio over some axes minus MCDF's."""
+    ranges = ranges_over_axes(main, ratios)
+    some = ranges[ranges.index.get_level_values("axis").isin(axes)]
+    return _decided_by_best(difference_to(some, "MCDF", RIVALS_OF_MCDF), ["axis"])
 
 
 # ------------------------------------------------------------------ sections 4 to 6
 
 
-@measures("mcdf-15", readings=False)
 def excess_of_rule(orders: pd.DataFrame) -> pd.DataFrame:
     """Return how much more MCDF's order costs than the cheapest; one queue refutes the claim."""
     words = {"excess": "mean excess", "beaten": "queues beaten"}
@@ -281,7 +234,6 @@ def excess_of_rule(orders: pd.DataFrame) -> pd.DataFrame:
     return mark_exact(table.assign(point=table["what"] + ", queue " + table["queue"].astype(str)))
 
 
-@measures("mcdf-16", readings=False)
 def newcomers_behind_cheap_plans(newcomers: pd.DataFrame) -> pd.DataFrame:
     """Return the share of newcomers admitted behind the cheapest plan minus behind the dearest."""
     table = newcomers.set_index(["load", "replicate"])
@@ -300,7 +252,6 @@ def effects_of_doubling(doubled: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(parts, names=["parameter"])
 
 
-@measures("mcdf-17")
 def costs_against_others(doubled: pd.DataFrame) -> pd.DataFrame:
     """Return the effect of doubling Cms or Cps minus that of doubling another parameter."""
     table = effects_of_doubling(doubled)["MCDF"].abs().unstack("parameter")
@@ -311,17 +262,46 @@ def costs_against_others(doubled: pd.DataFrame) -> pd.DataFrame:
     return made.assign(group=made["what"].str.partition(" ")[0])
 
 
-@measures("mcdf-18")
 def half_against_full_length(main: pd.DataFrame, half: pd.DataFrame) -> pd.DataFrame:
     """Return the ratio at half the length of a run minus that at full length."""
     return points(pivot_policies(half, ["load"]) - ratios_without_setup(main), ["load"])
 
 
-@measures("mcdf-19", readings=False)
 def share_of_latency() -> pd.DataFrame:
     """Return the share of latency in the time to send 1 GB at 40 Gbit/s, 100 ms latency."""
     return mark_exact(pd.DataFrame({"point": ["1 GB"], "estimate": [0.1 / (0.1 + 8e9 / 40e9)]}))
 
+
+# ------------------------------------------------------------------ the claims
+
+measure_claims(
+    "mcdf",
+    {
+        "1": on("main", lead_over_all),
+        "2": on("main", without_admission, column="ratio"),
+        "3": on("main", without_admission, column="delay_growth"),
+        "4a": on("main", nearer_with_all_nodes, best=False),
+        "4b": on("main", nearer_with_all_nodes, best=True),
+        "5a": on("main", decrement, relative=True),
+        "5b": on("main", decrement, relative=False),
+        "6": on("main", lead_with_setup),
+        "7": on("main", growth_of_lead),
+        "8": on("main", growth_of_rivals),
+        "9": on("main", ratio_at_setups),
+        "10": on("ratios", sensitivity_to_load, most=0.5),
+        "11": on("ratios", fall_of_sensitivity),
+        "12": on("ratios", sensitivity_to_load, above=3.0),
+        "13": on("main", tasks_with_fewer_nodes, readings=False),
+        "14": on("main ratios", lead_in_stability, axes=["set-up cost"]),
+        "15": on("orders", excess_of_rule, readings=False),
+        "16": on("newcomers", newcomers_behind_cheap_plans, readings=False),
+        "17": on("doubled", costs_against_others),
+        "18": on("main half", half_against_full_length),
+        "19": on("", share_of_latency, readings=False),
+        "20": on("main", lead_over_all),
+        "21": on("main ratios", lead_in_stability, axes=["load", "Cms/Cps"]),
+    },
+)
 
 # ------------------------------------------------------------------ beyond the paper
 

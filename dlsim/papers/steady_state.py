@@ -3,9 +3,8 @@
 Source: L. Marchal, Y. Yang, H. Casanova, Y. Robert, "Steady-State Scheduling of Multiple Divisible
 Load Applications on Wide-Area Distributed Computing Platforms", IJHPCA 20(3), 2006.
 
-The experiments are cells of notebooks/40-steady-state.ipynb. A measure takes the frames that they
-leave and returns the points of a claim; the names of its parameters say which frames. A
-replicate is one platform of each stratum.
+The experiments are cells of notebooks/40-steady-state.ipynb. The table at the end says how each
+claim is measured on the frames that they leave. A replicate is one platform of each stratum.
 
 tiers, random
     One row per platform: clusters, replicate (connectivity for random graphs), the objective of
@@ -23,7 +22,7 @@ ends
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,8 +34,9 @@ from dlsim.steady import SWITCHES as ENGINE_SWITCHES
 from dlsim.steady.samples import CONNECTIVITY
 from dlsim.study.measure import (
     mark_exact,
-    measures,
+    measure_claims,
     name_points,
+    on,
     pivot_policies,
     points,
     ratio,
@@ -79,23 +79,33 @@ SIZE_CLASSES = 3
 #: The part of the relaxed program's connections from which a loss by rounding is significant.
 SIGNIFICANT_LOSS = 0.1
 
-Frames = Mapping[str, pd.DataFrame]
-Columns = Mapping[str, Any]
+#: Expressions of the columns of a frame by the name of their value, such as "G - LPRG".
+Expressions = Mapping[str, str]
+#: The names of both kinds of platforms in the names of points.
+KINDS_OF_PLATFORMS = ("Tiers", "random")
 
 
 # ------------------------------------------------------------------ platforms put together
 
 
-def average_by_size(frame: pd.DataFrame, columns: Columns) -> pd.DataFrame:
+def evaluate(frame: pd.DataFrame, values: Expressions) -> pd.DataFrame:
+    """Evaluate expressions of the columns; ``@tie`` is by how much equal ratios may differ."""
+    tie = {"tie": OBJECTIVE_TIE}
+    columns: dict[str, Any] = {
+        name: frame.eval(text, engine="python", local_dict=tie) for name, text in values.items()
+    }
+    return frame[frame.columns.intersection(["clusters", "replicate"])].assign(**columns)
+
+
+def average_by_size(frame: pd.DataFrame, values: Expressions) -> pd.DataFrame:
     """Average platforms of one size within each replicate, whatever their connectivity."""
-    names = list(columns)
-    there = frame.assign(**columns).dropna(subset=names)
-    return there.groupby(["clusters", "replicate"])[names].mean().reset_index()
+    there = evaluate(frame, values).dropna(subset=list(values))
+    return there.groupby(["clusters", "replicate"])[list(values)].mean().reset_index()
 
 
-def average_by_class(frame: pd.DataFrame, columns: Columns) -> pd.DataFrame:
+def average_by_class(frame: pd.DataFrame, values: Expressions) -> pd.DataFrame:
     """Average platforms of neighbouring sizes within each replicate."""
-    table = average_by_size(frame, columns)
+    table = average_by_size(frame, values)
     classes = np.array_split(sorted(table["clusters"].unique()), SIZE_CLASSES)
     names: dict[Any, str] = {}
     for sizes in filter(len, classes):  # with few sizes a class may be empty
@@ -103,72 +113,106 @@ def average_by_class(frame: pd.DataFrame, columns: Columns) -> pd.DataFrame:
         name = f"{low} to {high}" if low < high else str(low)
         names |= dict.fromkeys(sizes, name)
     keys = [table["clusters"].map(names), "replicate"]
-    return table.groupby(keys, sort=False)[list(columns)].mean().reset_index()
+    return table.groupby(keys, sort=False)[list(values)].mean().reset_index()
 
 
-def average_over_all(frame: pd.DataFrame, columns: Columns) -> pd.DataFrame:
+def average_over_all(frame: pd.DataFrame, values: Expressions) -> pd.DataFrame:
     """Average platforms of all sizes within each replicate."""
-    return frame[["replicate"]].assign(**columns).dropna().groupby("replicate").mean().reset_index()
-
-
-def _points_by_kind(
-    frames: Frames, average: Callable[[pd.DataFrame], pd.DataFrame]
-) -> pd.DataFrame:
-    """Estimate averages of each kind of platforms, at every K where they have one."""
-    parts = []
-    for kind, frame in frames.items():
-        table = average(frame).assign(kind=kind)
-        parts.append(points(table, ["kind", *table.columns.intersection(["clusters"])]))
-    return pd.concat(parts, ignore_index=True)
-
-
-def _estimate_shares(
-    frames: Frames, what: str, is_case: Callable[[pd.DataFrame], pd.Series]
-) -> pd.DataFrame:
-    """Estimate the share of platforms of each kind that meet a condition."""
-    table = _points_by_kind(
-        frames, lambda frame: average_over_all(frame, {what: is_case(frame).astype(float)})
-    )
-    stratum = ["clusters", "connectivity", "replicate"]
-    count = {
-        kind: len(frame[frame.columns.intersection(stratum)].drop_duplicates())
-        for kind, frame in frames.items()
-    }
-    return with_exact_bounds(table, table["kind"].map(count))
-
-
-def split_by_kind(vertices: pd.DataFrame) -> Frames:
-    """Return the rows of each kind of platforms."""
-    return {str(kind): rows for kind, rows in vertices.groupby("kind", sort=False)}
+    there = evaluate(frame, values)[["replicate", *values]].dropna()
+    return there.groupby("replicate").mean().reset_index()
 
 
 def lead_by_size(frame: pd.DataFrame, method: str = "LPRG", rival: str = "G") -> pd.DataFrame:
     """Return the ratio of one method minus that of another on the same platforms, at every K."""
-    return average_by_size(frame, {f"{method} - {rival}": frame[method] - frame[rival]})
+    return average_by_size(frame, {f"{method} - {rival}": f"{method} - {rival}"})
 
 
-def _estimate_falls(table: pd.DataFrame) -> pd.DataFrame:
-    """Estimate by how much columns fall from the least K to the largest."""
-    return trend(-table.set_index(["clusters", "replicate"]), "clusters", "fall of {what} over K")
+def by_kind(
+    frames: Sequence[pd.DataFrame], kind: str = "", needs: Sequence[str] = ()
+) -> dict[str, pd.DataFrame]:
+    """Return the rows of each kind of platforms that have the columns `needs`.
+
+    Two frames are those of Tiers and of random platforms; one is of the kind that is named, or has
+    a column kind.
+    """
+    if len(frames) == len(KINDS_OF_PLATFORMS):
+        parts = dict(zip(KINDS_OF_PLATFORMS, frames, strict=True))
+    elif kind:
+        parts = {kind: frames[0]}
+    else:
+        parts = {str(one): rows for one, rows in frames[0].groupby("kind", sort=False)}
+    return {name: rows.dropna(subset=list(needs)) for name, rows in parts.items()}
 
 
-# ------------------------------------------------------------------ G and LPRG (6.2.1)
+# ------------------------------------------------------------------ measures of many claims
 
 
-@measures("steady-state-2a")
-def share_where_greedy_leads(tiers: pd.DataFrame) -> pd.DataFrame:
-    """Return the share of Tiers platforms on which G is better than LPRG; ties do not count."""
-    return _estimate_shares(
-        {"Tiers": tiers}, "G > LPRG", lambda frame: frame["G"] > frame["LPRG"] + OBJECTIVE_TIE
-    )
+def means(
+    *frames: pd.DataFrame,
+    values: Expressions,
+    average: Callable[[pd.DataFrame, Expressions], pd.DataFrame] = average_over_all,
+    **kinds: Any,
+) -> pd.DataFrame:
+    """Estimate averages of expressions for each kind of platforms, at every K where they have one.
+
+    The members of a kind count as one where there are several values. `kinds` are the further
+    arguments of `by_kind`.
+    """
+    parts = []
+    for kind, frame in by_kind(frames, **kinds).items():
+        table = average(frame, values).assign(kind=kind)
+        parts.append(points(table, ["kind", *table.columns.intersection(["clusters"])]))
+    found = pd.concat(parts, ignore_index=True)
+    return found.assign(group=found["kind"]) if len(values) > 1 else found
 
 
-@measures("steady-state-2b")
-def share_where_greedy_is_as_good(tiers: pd.DataFrame) -> pd.DataFrame:
-    """Return the share of Tiers platforms on which G is at least as good as LPRG."""
-    return _estimate_shares(
-        {"Tiers": tiers}, "G >= LPRG", lambda frame: frame["G"] >= frame["LPRG"] - OBJECTIVE_TIE
-    )
+def shares_of_platforms(*frames: pd.DataFrame, name: str, case: str, **kinds: Any) -> pd.DataFrame:
+    """Estimate the share of platforms of each kind that are a case, over replicates."""
+    table = means(*frames, values={name: f"1.0 * ({case})"}, **kinds)
+    stratum = ["clusters", "connectivity", "replicate"]
+    count = {
+        kind: len(frame[frame.columns.intersection(stratum)].drop_duplicates())
+        for kind, frame in by_kind(frames, **kinds).items()
+    }
+    return with_exact_bounds(table, table["kind"].map(count))
+
+
+def counts(*frames: pd.DataFrame, name: str, case: str, **kinds: Any) -> pd.DataFrame:
+    """Count the platforms of each kind that are a case: their share, with exact bounds."""
+    rows = [
+        {
+            "what": name,
+            "kind": kind,
+            "estimate": evaluate(frame, {"is": case})["is"].mean(),
+            "n": len(frame),
+        }
+        for kind, frame in by_kind(frames, **kinds).items()
+        if len(frame)
+    ]
+    table = pd.DataFrame(rows, columns=["what", "kind", "estimate", "n"])
+    return name_points(mark_exact(table.assign(total=table["n"])), ["what", "kind"])
+
+
+def means_at_sizes(
+    frame: pd.DataFrame,
+    values: Expressions,
+    where: str,
+    average: Callable[[pd.DataFrame, Expressions], pd.DataFrame] = average_by_size,
+) -> pd.DataFrame:
+    """Estimate averages at the sizes of platforms that a condition names."""
+    return points(average(frame.query(where, engine="python"), values), ["clusters"])
+
+
+def trend_over_size(
+    frame: pd.DataFrame, values: Expressions, text: str = "{what} over {over}", kind: str = ""
+) -> pd.DataFrame:
+    """Estimate by how much averages rise from the least K to the largest."""
+    rows = by_kind([frame])[kind] if kind else frame
+    table = average_by_size(rows, values).set_index(["clusters", "replicate"])
+    return trend(table, "clusters", text)
+
+
+# ------------------------------------------------------------------ measures of single claims
 
 
 def mean_ratio(frame: pd.DataFrame, method: str, rival: str) -> pd.DataFrame:
@@ -196,61 +240,23 @@ def mean_ratio(frame: pd.DataFrame, method: str, rival: str) -> pd.DataFrame:
     return pd.DataFrame([{**row, "low": low, "high": high}])
 
 
-@measures("steady-state-2c")
-def mean_of_greedy_over_lprg(tiers: pd.DataFrame) -> pd.DataFrame:
-    """Return the mean of G/LPRG on Tiers platforms."""
-    return mean_ratio(tiers, "G", "LPRG")
-
-
-@measures("steady-state-4a")
-def mean_of_lprg_over_greedy(random: pd.DataFrame) -> pd.DataFrame:
-    """Return the mean of LPRG/G on random platforms."""
-    return mean_ratio(random, "LPRG", "G")
-
-
-@measures("steady-state-3a")
 def greedy_over_lprg(tiers: pd.DataFrame) -> pd.DataFrame:
     """Return the mean of G over the mean of LPRG on Tiers platforms of all sizes, less 1."""
-    table = average_over_all(tiers, {name: tiers[name] for name in RIVALS_OF_LPRR})
+    table = average_over_all(tiers, {name: name for name in RIVALS_OF_LPRR})
     return name_points(ratio(table, "G", "LPRG", [], less=1), [], "G over LPRG")
 
 
-@measures("steady-state-3b")
-def falls_over_size(tiers: pd.DataFrame) -> pd.DataFrame:
-    """Return by how much G and LPRG fall from the bound as K grows, on Tiers platforms."""
-    return _estimate_falls(average_by_size(tiers, {name: tiers[name] for name in RIVALS_OF_LPRR}))
+def mean_lead_of_greedy(tiers: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean lead of G over LPRG on Tiers platforms."""
+    return points(average_over_all(tiers, {"G - LPRG": "G - LPRG"}))
 
 
-@measures("steady-state-3c")
-def share_where_greedy_is_slightly_better(tiers: pd.DataFrame) -> pd.DataFrame:
-    """Return the share of Tiers platforms on which G is 5 to 10 % above LPRG."""
-    return _estimate_shares(
-        {"Tiers": tiers},
-        "G 5 to 10 % above",
-        lambda frame: (frame["G"] / frame["LPRG"]).between(1.05, 1.1),
-    )
+def share_of_sizes(tiers: pd.DataFrame, name: str, case: str) -> pd.DataFrame:
+    """Return the share of the K at which the means of the methods are a case."""
+    at_sizes = tiers.groupby("clusters")[list(RIVALS_OF_LPRR)].mean()
+    return counts(at_sizes, name=name, case=case, kind="Tiers")
 
 
-@measures("steady-state-4b")
-def lead_of_greedy_for_few_clusters(random: pd.DataFrame) -> pd.DataFrame:
-    """Return the lead of G over LPRG on the smallest random platforms."""
-    smallest = random[random["clusters"] == random["clusters"].min()]
-    return points(lead_by_size(smallest, "G", "LPRG"), ["clusters"])
-
-
-@measures("steady-state-4c")
-def lead_of_lprg_for_many_clusters(random: pd.DataFrame) -> pd.DataFrame:
-    """Return the lead of LPRG over G beyond the size where it is said to win."""
-    return points(lead_by_size(random[random["clusters"] > LPRG_WINS_BEYOND]), ["clusters"])
-
-
-@measures("steady-state-4d")
-def growth_of_lead_over_size(random: pd.DataFrame) -> pd.DataFrame:
-    """Return by how much the lead of LPRG over G grows from the least K to the largest."""
-    return trend(lead_by_size(random).set_index(["clusters", "replicate"]), "clusters")
-
-
-@measures("steady-state-5")
 def growth_of_lead_over_heterogeneity(spread: pd.DataFrame) -> pd.DataFrame:
     """Return by how much the lead of LPRG over G grows with heterogeneity, at every K."""
     frame = spread.assign(lead=spread["LPRG"] - spread["G"])
@@ -258,138 +264,24 @@ def growth_of_lead_over_heterogeneity(spread: pd.DataFrame) -> pd.DataFrame:
     return trend(means, "heterogeneity")
 
 
-# ------------------------------------------------------------------ LPRR (6.2.2, 6.2.4)
+def lprr_on_random_over_tiers(tiers: pd.DataFrame, random: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean ratio of LPRR on random platforms minus that on Tiers platforms.
+
+    The samples are independent; their replicates are paired in order, as far as there are both.
+    """
+    ratios = [average_over_all(frame, {"LPRR": "LPRR"})["LPRR"] for frame in (tiers, random)]
+    more = (ratios[1] - ratios[0]).dropna()
+    return points(more.to_frame("random - Tiers").rename_axis("replicate"))
 
 
-def _leads_of_lprr(
-    tiers: pd.DataFrame, random: pd.DataFrame, value: Callable[[Any], Any]
-) -> pd.DataFrame:
-    """Return a value of the lead of LPRR over either rival, on all platforms of a kind."""
-    there = {
-        kind: frame.dropna(subset=["LPRR"])
-        for kind, frame in {"Tiers": tiers, "random": random}.items()
-    }
-    table = _points_by_kind(
-        there,
-        lambda frame: average_over_all(
-            frame,
-            {f"LPRR - {rival}": value(frame["LPRR"] - frame[rival]) for rival in RIVALS_OF_LPRR},
-        ),
-    )
-    return table.assign(group=table["kind"])
-
-
-@measures("steady-state-6a")
-def mean_lead_of_lprr(tiers: pd.DataFrame, random: pd.DataFrame) -> pd.DataFrame:
-    """Return the mean lead of LPRR over each rival, on each kind of platforms."""
-    return _leads_of_lprr(tiers, random, lambda lead: lead)
-
-
-@measures("steady-state-6d")
-def wins_minus_losses_of_lprr(tiers: pd.DataFrame, random: pd.DataFrame) -> pd.DataFrame:
-    """Return the share of platforms on which LPRR leads minus that on which it trails."""
-    return _leads_of_lprr(
-        tiers, random, lambda lead: np.sign(lead.where(lead.abs() > OBJECTIVE_TIE, 0.0))
-    )
-
-
-@measures("steady-state-6b")
-def gap_of_lprr_to_bound(tiers: pd.DataFrame) -> pd.DataFrame:
-    """Return how far LPRR stays below the bound on Tiers platforms, by class of K."""
-    small = tiers[tiers["clusters"] <= LARGEST_LPRR_SIZE]
-    return points(average_by_class(small, {"1 - LPRR": 1 - small["LPRR"]}), ["clusters"])
-
-
-@measures("steady-state-6c")
-def share_where_lprr_reaches_bound(random: pd.DataFrame) -> pd.DataFrame:
-    """Return the share of random platforms on which LPRR reaches the bound."""
-    there = random.dropna(subset=["LPRR"])
-    return _estimate_shares(
-        {"random": there}, "LPRR", lambda frame: frame["LPRR"] >= 1 - OBJECTIVE_TIE
-    )
-
-
-@measures("steady-state-7b")
-def programs_of_lprr(tiers: pd.DataFrame, random: pd.DataFrame) -> pd.DataFrame:
-    """Return how many programs LPRR solves, over K squared."""
-    return _points_by_kind(
-        {"Tiers": tiers, "random": random},
-        lambda frame: average_by_size(
-            frame, {"programs / K^2": frame["programs"] / frame["clusters"] ** 2}
-        ),
-    )
-
-
-# ------------------------------------------------------------------ what rounding does (6.2.3)
-
-
-@measures("steady-state-1a")
-def gap_of_lpr_to_rivals(vertices: pd.DataFrame) -> pd.DataFrame:
-    """Return how far LPR stays below the worse of G and LPRG, by kind and class of K."""
-    return _points_by_kind(
-        split_by_kind(vertices),
-        lambda frame: average_by_class(
-            frame, {"min(G, LPRG) - LPR": frame[list(RIVALS_OF_LPRR)].min(axis=1) - frame["LPR"]}
-        ),
-    )
-
-
-@measures("steady-state-1b")
-def share_where_lpr_is_zero(vertices: pd.DataFrame) -> pd.DataFrame:
-    """Return the share of cases in which LPR gives some application nothing."""
-    return _estimate_shares(
-        split_by_kind(vertices), "LPR = 0", lambda frame: frame["LPR"] <= OBJECTIVE_TIE
-    )
-
-
-@measures("steady-state-9a")
-def connections_lost_by_rounding(vertices: pd.DataFrame) -> pd.DataFrame:
-    """Return the mean part of the relaxed connections that LPR does not open."""
-    return _points_by_kind(
-        split_by_kind(vertices), lambda frame: average_by_class(frame, {"lost": frame["lost"]})
-    )
-
-
-@measures("steady-state-9b")
-def share_where_much_is_lost(vertices: pd.DataFrame) -> pd.DataFrame:
-    """Return the share of cases in which LPR does not open a significant part."""
-    frames = split_by_kind(vertices)
-    there = {kind: frame.dropna(subset=["lost"]) for kind, frame in frames.items()}
-    return _estimate_shares(
-        there, f"more than {SIGNIFICANT_LOSS:.0%}", lambda frame: frame["lost"] > SIGNIFICANT_LOSS
-    )
-
-
-def _where_lprg_loses_minus_elsewhere(vertices: pd.DataFrame, column: str) -> pd.DataFrame:
+def where_lprg_loses(vertices: pd.DataFrame, column: str) -> pd.DataFrame:
     """Return the mean over vertices where G beats LPRG minus that elsewhere, at one K."""
-    there = split_by_kind(vertices)["Tiers"].dropna(subset=[column])
+    there = by_kind([vertices])["Tiers"].dropna(subset=[column])
     outcome = np.where(there["G"] > there["LPRG"] + OBJECTIVE_TIE, "loses", "not")
     mean = there.groupby(["replicate", "clusters", outcome])[column].mean().unstack()
     mean = mean.reindex(columns=["loses", "not"]).dropna()
     difference = (mean["loses"] - mean["not"]).groupby("replicate").mean()
     return points(difference.to_frame(column))
-
-
-@measures("steady-state-10a")
-def small_routes_where_lprg_loses(vertices: pd.DataFrame) -> pd.DataFrame:
-    """Return how many more routes carry less than one connection where LPRG loses."""
-    return _where_lprg_loses_minus_elsewhere(vertices, "below")
-
-
-@measures("steady-state-10b")
-def own_use_where_lprg_loses(vertices: pd.DataFrame) -> pd.DataFrame:
-    """Return how much more of the free speed the better-off owners take where LPRG loses."""
-    return _where_lprg_loses_minus_elsewhere(vertices, "own_use")
-
-
-@measures("steady-state-11")
-def fall_of_lprg_on_random(vertices: pd.DataFrame) -> pd.DataFrame:
-    """Return by how much LPRG falls from the bound as K grows, on random platforms."""
-    random = split_by_kind(vertices)["random"]
-    return _estimate_falls(average_by_size(random, {"LPRG": random["LPRG"]}))
-
-
-# ------------------------------------------------------------------ networks and numbers
 
 
 def _lead_of_greedy(crossed: pd.DataFrame) -> pd.DataFrame:
@@ -398,7 +290,6 @@ def _lead_of_greedy(crossed: pd.DataFrame) -> pd.DataFrame:
     return pivot_policies(frame, ["numbers", "clusters"], "lead", "structure")
 
 
-@measures("steady-state-12a", readings=False)
 def structure_helps_greedy(crossed: pd.DataFrame) -> pd.DataFrame:
     """Return the lead of G over LPRG on a Tiers-like network minus that on a random graph."""
     table = _lead_of_greedy(crossed)
@@ -406,7 +297,6 @@ def structure_helps_greedy(crossed: pd.DataFrame) -> pd.DataFrame:
     return points(more.groupby(["numbers", "replicate"]).mean(), ["numbers"])
 
 
-@measures("steady-state-12b", readings=False)
 def structure_decides(crossed: pd.DataFrame) -> pd.DataFrame:
     """Return the effect of the network on that lead minus the effect of the numbers."""
     table = _lead_of_greedy(crossed)
@@ -421,9 +311,6 @@ def structure_decides(crossed: pd.DataFrame) -> pd.DataFrame:
     return points(effects.to_frame("network minus numbers"))
 
 
-# ------------------------------------------------------------------ optimum; start-up
-
-
 def _gap_of_best(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the part of the optimum that the best heuristic of a K lacks, by class of K."""
     there = frame.dropna(subset=["MILP"])
@@ -431,18 +318,112 @@ def _gap_of_best(frame: pd.DataFrame) -> pd.DataFrame:
     table = there[["clusters", "replicate"]].join(gaps)
     best = table.groupby("clusters")[list(PAPER_S_HEURISTICS)].mean().idxmin(axis=1)
     least = [row[best[row["clusters"]]] for _, row in table.iterrows()]
-    column = pd.Series(least, index=table.index, dtype=float)
-    return average_by_class(table, {"1 - best/optimum": column})
+    table["gap"] = pd.Series(least, index=table.index, dtype=float)
+    return average_by_class(table, {"1 - best/optimum": "gap"})
 
 
-@measures("steady-state-13")
 def gap_of_best_heuristic(tiers: pd.DataFrame, random: pd.DataFrame) -> pd.DataFrame:
     """Return how far the best heuristic stays below the optimum, by kind and class of K."""
-    return _points_by_kind({"Tiers": tiers, "random": random}, _gap_of_best)
+    parts = [
+        points(_gap_of_best(frame).assign(kind=kind), ["kind", "clusters"])
+        for kind, frame in by_kind([tiers, random]).items()
+    ]
+    return pd.concat(parts, ignore_index=True)
 
 
-@measures("steady-state-14", readings=False)
 def cost_of_start_up(ends: pd.DataFrame) -> pd.DataFrame:
     """Return the share of the load that start-up and clean-up cost over many periods."""
     many = ends[ends["count"] == MANY_PERIODS]
     return mark_exact(points(many.groupby(["kind", "replicate"])[["ends"]].mean(), ["kind"]))
+
+
+# ------------------------------------------------------------------ the claims
+
+_FALL = "fall of {what} over K"
+_LEADS_OF_LPRR = {f"LPRR - {rival}": f"LPRR - {rival}" for rival in RIVALS_OF_LPRR}
+_WINS_OF_LPRR = {
+    name: f"1.0 * ({lead} > @tie) - 1.0 * ({lead} < -@tie)" for name, lead in _LEADS_OF_LPRR.items()
+}
+
+measure_claims(
+    "steady-state",
+    {
+        "1a": on("tiers random", counts, name="LPR at the bound", case="LPR >= 1 - @tie"),
+        "1b": on("vertices", shares_of_platforms, name="LPR = 0", case="LPR <= @tie"),
+        "2a": on(
+            "tiers", shares_of_platforms, kind="Tiers", name="G > LPRG", case="G > LPRG + @tie"
+        ),
+        "2b": on(
+            "tiers", shares_of_platforms, kind="Tiers", name="G >= LPRG", case="G >= LPRG - @tie"
+        ),
+        "2c": on("tiers", mean_ratio, method="G", rival="LPRG"),
+        "3a": on("tiers", greedy_over_lprg),
+        "3b": on("tiers", trend_over_size, values={"G": "-G", "LPRG": "-LPRG"}, text=_FALL),
+        "3c": on(
+            "tiers", share_of_sizes, name="K with G 5 to 10 % above", case="1.05 <= G / LPRG <= 1.1"
+        ),
+        "4a": on("random", mean_ratio, method="LPRG", rival="G"),
+        "4b": on(
+            "random",
+            means_at_sizes,
+            values={"G - LPRG": "G - LPRG"},
+            where="clusters == clusters.min()",
+        ),
+        "4c": on(
+            "random",
+            means_at_sizes,
+            values={"LPRG - G": "LPRG - G"},
+            where=f"clusters > {LPRG_WINS_BEYOND}",
+        ),
+        "4d": on("random", trend_over_size, values={"LPRG - G": "LPRG - G"}),
+        "5": on("spread", growth_of_lead_over_heterogeneity),
+        "6a": on("tiers random", means, values=_LEADS_OF_LPRR, needs=["LPRR"]),
+        "6b": on(
+            "tiers",
+            means_at_sizes,
+            values={"1 - LPRR": "1 - LPRR"},
+            where=f"clusters <= {LARGEST_LPRR_SIZE}",
+            average=average_by_class,
+        ),
+        "6c": on(
+            "random",
+            shares_of_platforms,
+            kind="random",
+            name="LPRR",
+            case="LPRR >= 1 - @tie",
+            needs=["LPRR"],
+        ),
+        "6d": on("tiers random", means, values=_WINS_OF_LPRR, needs=["LPRR"]),
+        "6e": on(
+            "tiers random",
+            counts,
+            name="G or LPRG > LPRR",
+            case="(G > LPRR + @tie) | (LPRG > LPRR + @tie)",
+            needs=["LPRR"],
+        ),
+        "7b": on(
+            "tiers random",
+            means,
+            values={"programs / K^2": "programs / clusters ** 2"},
+            average=average_by_size,
+        ),
+        "9a": on("vertices", means, values={"lost": "lost"}, average=average_by_class),
+        "9b": on(
+            "vertices",
+            shares_of_platforms,
+            name=f"more than {SIGNIFICANT_LOSS:.0%}",
+            case=f"lost > {SIGNIFICANT_LOSS}",
+            needs=["lost"],
+        ),
+        "10a": on("vertices", where_lprg_loses, column="below"),
+        "10b": on("vertices", where_lprg_loses, column="own_use"),
+        "11": on("vertices", trend_over_size, values={"LPRG": "-LPRG"}, text=_FALL, kind="random"),
+        "12a": on("crossed", structure_helps_greedy, readings=False),
+        "12b": on("crossed", structure_decides, readings=False),
+        "13": on("tiers random", gap_of_best_heuristic),
+        "14": on("ends", cost_of_start_up, readings=False),
+        "15": on("tiers", counts, kind="Tiers", name="LPRG > G", case="LPRG > G + @tie"),
+        "16": on("tiers", mean_lead_of_greedy),
+        "17": on("tiers random", lprr_on_random_over_tiers),
+    },
+)

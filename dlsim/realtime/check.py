@@ -5,12 +5,12 @@ recorded reading. No rule depends on how the planner came to its decisions.
 """
 
 import functools
-import heapq
 from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dlsim.compiled import TOL, time_offset
 from dlsim.errors import ScheduleError
@@ -271,20 +271,34 @@ def _order_rules(schedule: ScheduleArrays, line: Indices) -> Iterator[TestedRule
 
 def _keeps_rank_order(
     start: Floats, arrival: Floats, rank: Floats, slack: Floats, line: Indices, scale: float
-) -> list[bool]:
+) -> NDArray[np.bool_]:
     """Tell of each start, in order, whether no task of smaller rank waited then, up to slack."""
-    known = arrival + time_tolerance(scale, arrival)
-    coming, waiting = np.argsort(known, kind="stable")[::-1].tolist(), list[Any]()
-    waiter = list(zip(rank.tolist(), line.tolist(), start.tolist(), strict=True))
-    least = zip((rank - slack).tolist(), np.where(slack == 0, line, -1).tolist(), strict=True)
-    until, known, good = start + time_tolerance(scale, start), known.tolist(), list[bool]()
-    for now, end, bound in zip(start.tolist(), until.tolist(), least, strict=True):
-        while coming and known[coming[-1]] < now:
-            heapq.heappush(waiting, waiter[coming.pop()])
-        while waiting and waiting[0][2] <= end:  # starts too
-            heapq.heappop(waiting)
-        good.append(not waiting or waiting[0][:2] >= bound)
-    return good
+    by_rank = np.lexsort((line, rank))
+    place = np.argsort(by_rank)  # equal ranks are served by row
+    # a task waits at the starts between its arrival and its own
+    since = np.searchsorted(start, arrival + time_tolerance(scale, arrival), side="right")
+    until = np.searchsorted(start + time_tolerance(scale, start), start, side="left")
+    bound = np.where(slack == 0, place, np.searchsorted(rank[by_rank], rank - slack))
+    return _least_over_ranges(place, since, until) >= bound
+
+
+def _least_over_ranges(values: Indices, since: Indices, until: Indices) -> Indices:
+    """Return the least value at every place of the line, where value k is from since to until - 1.
+
+    A range is the union of two ranges whose length is a power of two; a range of such a length
+    passes its least value on to its halves.
+    """
+    least = np.full(len(values), len(values))  # more than any place
+    length = np.maximum(until - since, 0)
+    power = np.frexp(length)[1] - 1  # of the largest power of two in the length; -1 of nothing
+    for k in range(power.max(initial=-1), -1, -1):
+        here = power == k
+        np.minimum.at(least, since[here], values[here])
+        np.minimum.at(least, until[here] - 2**k, values[here])
+        if half := 2**k // 2:
+            passed_on = np.minimum(least[half:], least[:-half])
+            least[half:] = passed_on
+    return least
 
 
 def _piece_rules(schedule: ScheduleArrays) -> Iterator[TestedRule]:

@@ -39,15 +39,27 @@ class Groups(NamedTuple):
     first: Indices
 
 
-def group_rows(*keys: NDArray[Any]) -> Groups:
-    """Group rows by keys, in their own order within a group."""
-    order = np.lexsort(keys)
+def sort_rows(*keys: NDArray[Any]) -> Indices:
+    """Return the order of rows by keys, as `numpy.lexsort` does; rows in order need no sorting."""
+    less = np.zeros(max(0, len(keys[0]) - 1), dtype=bool)
+    equal = ~less
+    for key in reversed(keys):
+        less |= equal & (key[:-1] < key[1:])
+        equal &= key[:-1] == key[1:]
+    return np.arange(len(keys[0])) if (less | equal).all() else np.lexsort(keys)
+
+
+def group_rows(*keys: NDArray[Any], order: Indices | None = None) -> Groups:
+    """Group rows by keys, in their own order within a group; in `order` they stand together."""
+    order = np.lexsort(keys) if order is None else order
     new, here = np.ones(len(order), dtype=bool), np.arange(len(order))
     new[1:] = np.any([key[order[1:]] != key[order[:-1]] for key in keys], axis=0)
+    if new.all():
+        return Groups(np.zeros_like(here), here, here)  # every row is alone
     begin = np.maximum.accumulate(np.where(new, here, 0))
-    found: NDArray[np.int64] = np.empty((3, len(order)), dtype=np.int64)
-    found[:, order] = here - begin, order[here - ~new], order[begin]
-    return Groups(*found)
+    place, before, first = np.empty_like(here), np.empty_like(here), np.empty_like(here)
+    place[order], before[order], first[order] = here - begin, order[here - ~new], order[begin]
+    return Groups(place, before, first)
 
 
 class Chunks:
@@ -67,20 +79,32 @@ class Chunks:
         )
 
     @functools.cached_property
+    def is_laid_out(self) -> bool:
+        """Whether the chunks of every task stand together, so that nothing is to be sorted."""
+        begun = np.count_nonzero(np.diff(self.task, prepend=-1))
+        return bool(begun == np.count_nonzero(np.bincount(self.task)))
+
+    @functools.cached_property
+    def node_order(self) -> Indices:
+        """The chunks node by node, those of a node as they are laid out."""
+        return np.argsort(self.node, kind="stable")
+
+    @functools.cached_property
     def by_task(self) -> Groups:
         """Chunks of one task, as they are sent."""
-        new = np.flatnonzero(np.diff(self.task, prepend=-1))
-        if len(new) > np.count_nonzero(self.total()) + (self.task == self.size).any():
+        if not self.is_laid_out:
             return group_rows(self.task)
+        new = np.flatnonzero(np.diff(self.task, prepend=-1))
         here, at = np.arange(len(self.task)), np.zeros(len(self.task), dtype=np.int64)
-        at[new] = new  # one task after another, as they are laid out: nothing to sort
+        at[new] = new
         first = np.maximum.accumulate(at)
         return Groups(here - first, np.maximum(here - 1, first), first)
 
     @functools.cached_property
     def by_node(self) -> Groups:
         """What each node gets of a task: one chunk, or one per round."""
-        return group_rows(self.node, self.task)
+        by_node = self.node_order if self.is_laid_out else None
+        return group_rows(self.node, self.task, order=by_node)
 
     @functools.cached_property
     def tasks(self) -> Indices:
@@ -258,7 +282,7 @@ class _ChunkArrays:
 
     def split_by(self, *kinds: str) -> NDArray[np.bool_]:
         """Tell which chunks are of a task that was split in one of these ways."""
-        return np.isin(self.kind, [SPLIT_KINDS.index(kind) for kind in kinds])
+        return np.array([*(kind in kinds for kind in SPLIT_KINDS), False])[self.kind]
 
 
 def _node_free_times(schedule: ScheduleArrays, chunks: Chunks, released: Floats) -> Floats:
@@ -271,7 +295,8 @@ def _node_free_times(schedule: ScheduleArrays, chunks: Chunks, released: Floats)
         ends = np.full(len(ends), -np.inf)
         np.maximum.at(ends, chunks.by_node.first, chunks.compute_end)
     visit, free_times = np.flatnonzero(chunks.by_node.place == 0), np.full(len(ends), -np.inf)
-    on_node = group_rows(chunks.node[visit])
+    in_order = chunks.node_order if len(visit) == len(chunks.node) else None
+    on_node = group_rows(chunks.node[visit], order=in_order)
     earlier = np.full(len(visit), -np.inf)
     if schedule.is_large:
         earlier = released[chunks.node[visit]]
@@ -459,7 +484,8 @@ def _end_slack(schedule: ScheduleArrays, chunks: Chunks) -> Floats:
 
 def _exclusion_rules(schedule: ScheduleArrays, chunks: Chunks) -> Iterator[TestedRule]:
     slack = _end_slack(schedule, chunks)
-    order = np.lexsort((chunks.send_start, chunks.node))
+    order = chunks.node_order
+    order = order[sort_rows(chunks.send_start[order], chunks.node[order])]
     now, then = order[:-1], order[1:]
     other = chunks.node[now] != chunks.node[then]
     if schedule.policy.partition in IN_ROUNDS:  # it receives the next chunk while it computes
@@ -468,13 +494,8 @@ def _exclusion_rules(schedule: ScheduleArrays, chunks: Chunks) -> Iterator[Teste
         (chunks.compute_end - slack)[now], chunks.send_start[then], schedule.scale
     )
     yield "no node serves two chunks at once", chunks.labels[now], free
-    order = np.lexsort(
-        (
-            chunks.send_start,
-            chunks.by_task.first,
-            chunks.reduce_by_task(np.fmin, chunks.send_start)[chunks.task],
-        )
-    )
+    begun = chunks.reduce_by_task(np.fmin, chunks.send_start)[chunks.task]
+    order = sort_rows(chunks.send_start, chunks.by_task.first, begun)
     now, then = order[:-1], order[1:]
     same_task = (chunks.task[now] == chunks.task[then]) & (schedule.policy.partition != "pieces")
     other = ~same_task & (schedule.reading.link != "shared")

@@ -153,6 +153,7 @@ class Claim:
     range: tuple[float, ...] = ()  # the ends of what the statistic can be
     favour: str = ""  # one of `FAVOURS`
     shown: str = ""  # the sentence that readers see, where `text` does not stand alone
+    quote: str = ""  # the paper's own words, where they are few
 
     @property
     def number(self) -> str:

@@ -11,6 +11,7 @@ module at the top of dlsim. It uses the parts that one of its sources imports.
 """
 
 import ast
+import contextlib
 import dis
 import functools
 import hashlib
@@ -18,6 +19,7 @@ import importlib
 import importlib.metadata
 import io
 import platform
+import re
 import sys
 import sysconfig
 import types
@@ -36,6 +38,10 @@ COMPUTING = ("highspy", "networkx", "numba", "numpy", "pandas", "scipy")
 STANDARD_LIBRARY = sysconfig.get_path("stdlib")
 #: Flag of a class that is not part of a compiled module (Py_TPFLAGS_HEAPTYPE).
 _MADE_BY_PYTHON = 1 << 9
+#: A statement that imports, on lines of its own.
+_IMPORT = re.compile(r"^[ \t]*((?:from[ \t]+\S+[ \t]+)?import[ \t]+(?:\([^)]*\)|.*))", re.MULTILINE)
+#: A text that names a module, or begins its name.
+_MADE_NAME = re.compile(r"""(?:import_module\(|\bf)["'](dlsim\.[\w.]*)""")
 #: Members of every class, which say nothing of what it does.
 _OF_EVERY_CLASS = frozenset(("__dict__", "__weakref__", "__module__", "__doc__", "_abc_impl"))
 
@@ -144,25 +150,21 @@ def parts() -> dict[str, list[Path]]:
     return found
 
 
-def _name_of(function: ast.expr) -> str:
-    """Return the name by which a function is called, without what it belongs to."""
-    return str(getattr(function, "attr", getattr(function, "id", "")))
-
-
 def _names_imported(source: Path) -> Iterator[str]:
     """Yield the names of modules that a source of dlsim imports, and of what it imports of them.
 
-    A name that is made when it is needed begins with a text such as "dlsim.papers.".
+    To parse whole sources would take as long as many a sweep. A name that is made when it is
+    needed begins with a text such as "dlsim.papers.".
     """
-    for node in ast.walk(ast.parse(source.read_text("utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
-        elif isinstance(node, ast.Call) and _name_of(node.func) == "import_module":
-            yield from (str(word.value) for word in node.args if isinstance(word, ast.Constant))
-        elif isinstance(node, ast.JoinedStr):
-            yield from (str(word.value) for word in node.values if isinstance(word, ast.Constant))
+    text = source.read_text("utf-8")
+    for statement in _IMPORT.findall(text):
+        with contextlib.suppress(SyntaxError):  # a sentence of a docstring
+            for node in ast.parse(statement).body:
+                if isinstance(node, ast.Import):
+                    yield from (alias.name for alias in node.names)
+                elif isinstance(node, ast.ImportFrom):
+                    yield from (f"{node.module}.{alias.name}" for alias in node.names)
+    yield from _MADE_NAME.findall(text)
 
 
 @functools.cache

@@ -1,20 +1,19 @@
 """Measures: from the tidy frame of a sweep to the points that a claim is judged at.
 
-A measure is a function of frames, registered for claims by their ids (`measures`). It returns
-one row per point of the claim: ``point`` (its name), ``estimate``, ``low``, ``high`` (95 %
-interval over replicates), ``n``, the ``values`` of the replicates, whose mean is the estimate, and
-the place of the point. Policies that met the same workload are compared by the difference within
-each replicate.
+The module of each paper has a table of its claims: on which frames, by which function and with
+which options a claim is measured (`on`, `measure_claims`). The function returns one row per point:
+``point`` (its name), ``estimate``, ``low``, ``high`` (95 % interval over replicates), ``n``, the
+``values`` of the replicates, whose mean is the estimate, and the place of the point. Policies that
+met the same workload are compared by the difference within each replicate.
 """
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from dlsim.study.stats import ENDS, column_means, reduction, summary
+from dlsim.study.stats import ENDS, LEVEL, column_means, reduction, summary
 from dlsim.validate import format_value
 
 #: Columns whose value says enough, or that have a shorter name.
@@ -22,40 +21,46 @@ _SHORT = {"clusters": "K", "heterogeneity": "", "kind": "", "numbers": "", "what
 
 
 class Measure(NamedTuple):
-    """What measures a claim: the function, and whether readings matter."""
+    """How a claim is measured: the names of frames, a function of them, and its options."""
 
-    function: Callable[..., pd.DataFrame | None]
+    frames: tuple[str, ...]
+    of_frames: Callable[..., pd.DataFrame | None]
+    options: Mapping[str, Any]
     readings: bool = True
 
-    @property
-    def frames(self) -> list[str]:
-        """The names of the frames that the claim is measured on."""
-        return list(inspect.signature(self.function).parameters)
+    def function(self, **frames: pd.DataFrame) -> pd.DataFrame | None:
+        """Return the points of the claim from frames by their names, None without any."""
+        return self.of_frames(*(frames[name] for name in self.frames), **self.options)
 
 
 #: Every measure by the id of its claim, known once the module of the paper is imported.
 MEASURES: dict[str, Measure] = {}
 
 
-def measures(*claims: str, readings: bool = True) -> Callable[[Any], Any]:
-    """Register the decorated function as the measure of claims.
-
-    Its parameters name the frames that the claim is measured on, as `dlsim.study.judge` and
-    `dlsim.study.map_of_readings` are given them; it returns the points of the claim.
+def on(
+    frames: str, function: Callable[..., pd.DataFrame | None], readings: bool = True, **options: Any
+) -> Measure:
+    """Return a row of a paper's table of measures.
 
     Parameters
     ----------
-    *claims : str
-        Ids of data/claims.toml.
+    frames : str
+        The names of the frames that the claim is measured on, with blanks between, as
+        `dlsim.study.judge` and `dlsim.study.map_of_readings` are given them; the function takes
+        the frames in this order.
+    function : callable
+        Returns the points of the claim, None where there is nothing to measure.
     readings : bool
-        Whether the map of readings has a row for these claims.
+        Whether the map of readings has a row for the claim.
+    **options
+        Further arguments of the function.
     """
+    return Measure(tuple(frames.split()), function, options, readings)
 
-    def register(function: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]:
-        MEASURES.update(dict.fromkeys(claims, Measure(function, readings)))
-        return function
 
-    return register
+def measure_claims(paper: str, table: Mapping[str, Measure]) -> None:
+    """Register the measures of a paper's claims, by the numbers of the claims."""
+    MEASURES.update({f"{paper}-{number}": measure for number, measure in table.items()})
 
 
 def pivot_policies(
@@ -125,8 +130,22 @@ def mark_exact(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(low=table["estimate"], high=table["estimate"], values=None)
 
 
+def with_medians(table: pd.DataFrame) -> pd.DataFrame:
+    """Give points whose runs are all equal the interval of the median over the runs.
+
+    Equal runs say nothing of their spread. But the median lies between the least and the greatest
+    of n independent runs with probability 1 - 2^(1 - n), whatever their distribution. Runs are
+    counted, not the cases in them, which come in clusters. There is no interval where so few runs
+    do not hold all points of the table at once with 95 %.
+    """
+    n = table["n"].astype(float)
+    is_sure = (1 - 2 ** (1 - n)) ** len(table) >= LEVEL
+    equal = is_sure & table["values"].map(lambda row: np.ptp(row) == 0).astype(bool)
+    return table.assign(values=table["values"].astype(object).where(~equal, None))
+
+
 def with_exact_bounds(table: pd.DataFrame, total: "pd.Series[Any]") -> pd.DataFrame:
-    """Give points that are shares of a total of like cases exact bounds where no run varies.
+    """Give points that are shares of a total of independent cases exact bounds if no run varies.
 
     `total` has the index of the table, NaN where there is none; where runs do vary, they tell
     more than the count. One run says nothing of how they vary.

@@ -65,6 +65,7 @@ LONGEST_FIRST = (
     "80-your-own",
     "00-start-here",
     "70-explore",
+    "75-lesson",
     "65-your-log",
 )
 #: Results do not depend on these parameters.

@@ -537,6 +537,33 @@ def show_cost_rises(rises: Any = gt(cost(k + 1), cost(k))) -> list[Line]:
     return [positive(rises, why, {first: sigma * w, second: sigma * w})]
 
 
+_other_size = sp.Symbol("sigma'", positive=True)
+#: What one node more adds to the cost, per unit of data, without set-up costs.
+_SLOPE_PER_UNIT = w * (
+    (k + 1) * (1 - beta) / (1 - beta ** (k + 1)) - k * (1 - beta) / (1 - beta**k)
+)
+
+
+def _slope(size: Any) -> sp.Expr:
+    """Return the cost derivative W(n+1) - W(n) of a task of this size without set-up costs."""
+    one_more, now = ((count * time_formula(count, 0, 0)).subs(sigma, size) for count in (k + 1, k))
+    return one_more - now
+
+
+@statement("5.order")
+def show_order_is_by_size(
+    slope: Any = eq(_slope(sigma), sigma * _SLOPE_PER_UNIT),
+    order: Any = Iff(gt(_slope(_other_size), _slope(sigma)), gt(_other_size, sigma)),
+) -> list[Line]:
+    """Without set-up costs MCDF serves tasks on equally many nodes in order of size."""
+    _, first = lemma("L5.1")
+    rises = positive(gt(_SLOPE_PER_UNIT, 0), "Lemma 5.1", {first: w})
+    return [
+        identity(slope, "the size is a factor of every time"),
+        iff(order, "divided by the slope of one unit", 1 / _SLOPE_PER_UNIT, [rises]),
+    ]
+
+
 _end = sp.Symbol("M", real=True)
 _EARLY = assume(Every(ge(_end, finish(j, j, ST, SC)), j, 1, n), "no node ends after M")
 

@@ -11,10 +11,26 @@ import sympy as sp
 
 from dlsim.theory import steps
 from dlsim.theory.paper_i import START_RULE
-from dlsim.theory.relations import Every, Iff, eq, ge, le, lt
+from dlsim.theory.relations import Every, Iff, eq, ge, gt, le, lt
 from dlsim.theory.statements import lemma, one_step_statement, statement
 from dlsim.theory.steps import Line, add_up, assume, identity, positive, show, take
-from dlsim.theory.symbols import alpha, at_point, beta, chi, j, m, n, r, s, sigma, tau, total, w
+from dlsim.theory.symbols import (
+    alpha,
+    at_point,
+    beta,
+    chi,
+    j,
+    m,
+    n,
+    r,
+    s,
+    sigma,
+    tau,
+    time_formula,
+    total,
+    w,
+    x,
+)
 
 E = sp.Symbol("E", positive=True)
 early = sp.Function("p", nonnegative=True)
@@ -140,6 +156,61 @@ def show_estimate_is_safe(
     fits = positive(le(share_of(j) * sigma * cost_of(j), E), why, by, [below])
     return [show(goal, "so no node ends later", {starts_by: 1, fits: early(j) / E}, [below])]
 
+
+# --------------------------------------------------------- the remodel against equations (3), (4)
+
+_booked, _equal = sp.symbols("T e", real=True)
+_NODE_TIME = assume(eq(n * E, sigma * chi), "E is the time on n nodes if sending takes none")
+_MODELLED = eq(total(lambda node: _booked / cost_of(node), n), sigma)
+_AT_THEIR_SPEEDS = assume(_MODELLED, "in T the nodes compute the load at the speeds of the remodel")
+_FROM_RELEASES = eq(total(lambda node: (_equal + early(node)) / chi, n), sigma)
+_ALL_TO_ONE_END = assume(_FROM_RELEASES, "all nodes compute from their releases until r_n + e")
+_MEAN_WAIT = assume(eq(n * x, total(early, n)), "x is the mean wait for the last node")
+
+
+@statement("6.second", [_NODE_TIME, _AT_THEIR_SPEEDS, _ALL_TO_ONE_END, _MEAN_WAIT])
+def show_gain_is_of_second_order(
+    remodel: Any = eq(_booked, E**2 / (E + x)),
+    equal: Any = eq(_equal, E - x),
+    gain: Any = eq(_booked - _equal, x**2 / (E + x)),
+) -> list[Line]:
+    """If sending takes no time, the remodel books x^2/(E + x) longer than (3) and (4)."""
+    scale = 1 / (n * (E + x))
+    by = {_AT_THEIR_SPEEDS: chi * E * scale, _MEAN_WAIT: _booked * scale, _NODE_TIME: -E * scale}
+    by_equal = {_ALL_TO_ONE_END: chi / n, _MEAN_WAIT: 1 / n, _NODE_TIME: -1 / n}
+    first = identity(remodel, "the modelled speeds added", by)
+    second = identity(equal, "the node time from the releases on", by_equal)
+    return [first, second, identity(gain, "the difference", {first: 1, second: -1})]
+
+
+_free, _busy = sp.symbols("r_1 r_2", real=True)
+_wait = sp.Symbol("p", positive=True)
+_slower = cost_of(j).subs(early(j), _wait)
+_ESTIMATE_OF_TWO = sigma * tau / (1 - beta * _slower / (tau + _slower))
+_ON_TWO, _RELEASE = sp.Rational(169, 230), sp.Rational(13, 25)
+#: Two nodes, tau = 3/10 and chi = 1; a load of 1, node 1 free at 0 and node 2 at 13/25.
+_COSTS = {beta: sp.Rational(10, 13), w: sp.Rational(13, 10), sigma: 1}
+_TWO: dict[sp.Symbol, object] = {**_COSTS, _free: 0, _busy: _RELEASE, E: _ON_TWO, _wait: _RELEASE}
+_EQUAL_END = (_free + _busy + sigma * w) / 2
+one_step_statement(
+    "1.DLTcex",
+    "FIDO-I and FIDO-II do not decide as FIFO-DLT does: two nodes, sizes 2/5, 1 and 1.",
+    {
+        eq(at_point(sigma * w, {**_COSTS, sigma: sp.Rational(2, 5)}), _RELEASE): (
+            "the first task, due at 13/25, takes one node until then"
+        ),
+        eq(at_point(time_formula(n, 0, 0), {**_COSTS, n: 2}), _ON_TWO): "E of size 1 on two nodes",
+        gt(at_point(sigma * w, _TWO), at_point(_busy + E, _TWO)): (
+            "the second task, due at r_2 + E, is late on one node alone, so it takes both"
+        ),
+        gt(at_point(_busy - _free, _TWO), at_point(sigma * tau, _TWO)): "and Constraint 1 holds",
+        gt(at_point(_busy + _ESTIMATE_OF_TWO, _TWO), 1): "the remodel books both nodes beyond 1",
+        lt(at_point(_EQUAL_END, _TWO), 1): "with (3) and (4) they are free before 1",
+        gt(at_point(_EQUAL_END + sigma * w, _TWO), at_point(1 + E, _TWO)): (
+            "so the third task, due at 1 + E, needs both nodes by 1: only FIDO admits it"
+        ),
+    },
+)
 
 # ------------------------------------------------------------------ the best split
 

@@ -1,6 +1,5 @@
 """Every measured claim of paper C on evidence for it, and on evidence against it."""
 
-import inspect
 from itertools import product
 
 import numpy as np
@@ -71,17 +70,6 @@ def moulded(gain):
     return {"moldable": frame}
 
 
-def misled(excess):
-    def level(row):
-        return 1 + excess * row.error
-
-    declared = {"policy": ("rsc", "asjf"), "mix": MIXES, "batch": (0,)}
-    two = {"scheduler": ("flexible", "area"), "mix": MIXES, "error": (0.0, 1.0)}
-    wrong = made(level, error=(1.0,), **declared)
-    runs, moldable = made(lambda row: 1, **declared), made(level, **two)
-    return {"runs": runs, "wrong_times": wrong, "moldable": moldable}
-
-
 def piped(gain):
     axes = {"profile": ("a", "b"), "engines": (1, 2), "streams": (1, 3)}
     frame = made(lambda row: 1 if row.streams == 3 else 1 + gain, **axes)
@@ -100,8 +88,9 @@ def adapted(level):
 
 
 def shared(excess):
-    level = {0.0: 1.0, 0.1: 1 + excess}
-    return {"threads": made(lambda row: level[row.share], 0.001, mix=MIXES, share=(0.0, 0.1))}
+    """Threads that take a tenth of a core of 16 or 8; those that take all of it cost much."""
+    level = {0.0: 1.0, 0.00625: 1 + excess, 0.0125: 1 + excess, 0.0625: 1.5, 0.125: 2.0}
+    return {"threads": made(lambda row: level[row.share], 0.001, mix=MIXES, share=tuple(level))}
 
 
 def counts(power):
@@ -120,8 +109,6 @@ LATE = unfair(0.001), unfair(0.3)
 MADE = {
     "1a": (learns(1), learns(-1)),
     "1b": (learns(1), learns(-1)),
-    "2a": (ours_take(0.61), ours_take(0.9)),
-    "2b": (ours_take(0.71), ours_take(0.9)),
     "3": (ours_take(0.5), ours_take(2.0)),
     "4": (far_from_ideal(0.01), far_from_ideal(0.5)),
     "6a": LATE,
@@ -129,10 +116,7 @@ MADE = {
     "7a": (outlying(0.01), outlying(0.5)),
     "7b": (outlying(0.01), outlying(0.5)),
     "8a": (moulded(0.42), moulded(0.1)),
-    "8b": (moulded(0.42), moulded(0.1)),
-    "9": (misled(0.01), misled(0.3)),
     "10a": (piped(1.5), piped(-0.5)),
-    "10b": (piped(1.5), piped(0.0)),
     "11": (issued("scheduled", "threads"), issued("threads", "scheduled")),
     "12a": (adapted(lambda row: 1 / (1 + row.round)), adapted(lambda row: 1 + row.round)),
     "12b": (adapted(lambda row: 0.01), adapted(lambda row: 0.5)),
@@ -149,12 +133,8 @@ MADE = {
 @pytest.mark.parametrize("number", MADE)
 def test_a_claim_can_hold_and_can_be_contrary(number):
     claim = next(one for one in load_claims("cpu-gpu") if one.number == number)
-    function = MEASURES[claim.id].function
-    words = []
-    for frames in MADE[number]:
-        needed = {name: frames[name] for name in inspect.signature(function).parameters}
-        words.append(judge_claim(claim, function(**needed)).word)
-    assert words == ["supported", "contradicted"]
+    made = (MEASURES[claim.id].function(**frames) for frames in MADE[number])
+    assert [judge_claim(claim, points).word for points in made] == ["supported", "contradicted"]
 
 
 def test_every_measured_claim_was_made_up():

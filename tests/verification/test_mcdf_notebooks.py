@@ -76,7 +76,7 @@ def test_leads_are_means_of_paired_differences(seen):
 
 
 def test_miss_ratios_are_those_of_the_engine(seen):
-    table = mcdf.missed_without_admission(seen[0]["main"]).set_index("point")
+    table = mcdf.without_admission(seen[0]["main"], "ratio").set_index("point")
     ratios = [direct(TEN, 0.2, k, "EDFANNA").miss_ratio for k in range(RUNS)]
     assert table.loc["EDFANNA, load 0.2", "estimate"] == pytest.approx(np.mean(ratios), abs=1e-12)
 
@@ -93,7 +93,7 @@ def test_trends_over_setups_average_over_the_loads(seen):
 
 
 def test_sensitivity_at_two_loads_is_their_difference(seen):
-    table = mcdf.sensitivity_where_sending_is_dear(seen[0]["at_costs"]).set_index("point")
+    table = mcdf.sensitivity_to_load(seen[0]["at_costs"]).set_index("point")
     means = {
         load: np.mean([direct(Cluster(10, 30, 10), load, k, "MCDF").reject_ratio for k in range(3)])
         for load in LOADS
@@ -123,7 +123,7 @@ def test_every_claim_is_judged_but_the_one_of_long_runs(seen):
     _, _, out = seen
     card = pd.read_csv(out / "data" / "mcdf-claims.csv", index_col="id")
     assert list(card.index) == [claim.id for claim in load_claims("mcdf")]
-    assert len(card) == 21  # 19 of the specification; 4 and 5 both ways
+    assert len(card) == 23  # 21 sentences; 4 and 5 both ways
     assert card.loc["mcdf-19", "verdict"] == "supported"
     assert card.loc["mcdf-13", "verdict"] == "supported"  # sizes below 507 have N* < 10
     assert card.loc["mcdf-18", "verdict"] == "not checkable"
@@ -135,7 +135,7 @@ def test_every_claim_is_judged_but_the_one_of_long_runs(seen):
 
 
 def test_figures_have_their_pictures_and_numbers(seen, beyond):
-    wanted = "fig4 fig5 fig6 fig7 fig10 setups sensitivity stability gantt readings"
+    wanted = "fig4 fig5 fig6 fig7 fig10 setups sensitivity stability gantt orders readings"
     more = "fig5-lead fig6-lead fig7-lead"
     pictures = {path.stem for path in (seen[2] / "figures").glob("*.png")}
     assert pictures == {f"mcdf-{name}" for name in f"{wanted} {more}".split()}

@@ -1,11 +1,11 @@
 """The measures of paper S's claims: on frames made up to support and to contradict; by hand."""
 
-import inspect
 import itertools
 
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.stats
 
 from dlsim.papers import steady_state
 from dlsim.papers.steady_state import PAPER_S_HEURISTICS, mean_ratio
@@ -81,18 +81,30 @@ def wins(share):
     return samples(G=0.5, LPRG=0.5, LPRR=lambda f: 0.3 + 0.4 * some(share)(f))
 
 
+def many(**columns):
+    """Both samples ten times as large: 5,000 platforms."""
+    made = samples(**columns)
+    return {name: pd.concat([frame] * 10, ignore_index=True) for name, frame in made.items()}
+
+
+def of_sizes(**columns):
+    """Tiers platforms of 43 sizes, as in the paper."""
+    return {"tiers": filled(cross(clusters=range(5, 91, 2)), **columns)}
+
+
+def of_lprr(tiers, random):
+    return {"tiers": samples(LPRR=tiers)["tiers"], "random": samples(LPRR=random)["random"]}
+
+
 MADE = {
-    "1a": (samples(G=0.9, LPRG=0.8, LPR=0.2), samples(G=0.9, LPRG=0.8, LPR=0.8)),
+    "1a": (many(LPR=0.2), many(LPR=lambda f: 0.5 + some(0.5)(f))),
     "1b": (samples(LPR=lambda f: some(0.5)(f) - 0.1), samples(LPR=lambda f: 0.8 - some(0)(f))),
     "2a": (samples(G=0.5, LPRG=lambda f: 1 - some(0.8)(f)), samples(G=0.5, LPRG=0.7)),
     "2b": (samples(G=0.5, LPRG=lambda f: 1 - some(0.8)(f)), samples(G=0.5, LPRG=0.7)),
     "2c": (samples(G=0.59, LPRG=0.5), samples(G=0.5, LPRG=0.59)),
     "3a": (samples(G=0.75, LPRG=0.7), samples(G=0.7, LPRG=0.75)),
     "3b": (samples(G=over_k(1, 0.5), LPRG=over_k(1, 0.4)), samples(G=over_k(0.5, 1), LPRG=1.0)),
-    "3c": (
-        samples(G=lambda f: 0.2 + 0.55 * some(0.8)(f), LPRG=0.7),
-        samples(G=lambda f: 0.2 + 0.55 * some(0.2)(f), LPRG=0.7),
-    ),
+    "3c": (of_sizes(G=0.75, LPRG=0.7), of_sizes(G=0.7, LPRG=0.7)),
     "4a": (samples(LPRG=0.8, G=0.4), samples(LPRG=0.5, G=0.5)),
     "4b": (samples(G=0.8, LPRG=0.7), samples(G=0.7, LPRG=0.8)),
     "4c": (samples(G=0.7, LPRG=0.8), samples(G=0.8, LPRG=0.7)),
@@ -102,6 +114,7 @@ MADE = {
     "6b": (samples(LPRR=0.99), samples(LPRR=0.8)),
     "6c": (samples(LPRR=lambda f: 2 - some(0)(f)), samples(LPRR=lambda f: 0.5 + some(0.5)(f))),
     "6d": (wins(0.8), wins(0.2)),
+    "6e": (many(G=0.5, LPRG=0.5, LPRR=0.7), many(G=0.5, LPRG=0.5, LPRR=0.5)),
     "7b": (
         samples(programs=lambda f: f["clusters"] ** 2),
         samples(programs=lambda f: f["clusters"]),
@@ -118,18 +131,14 @@ MADE = {
         samples(MILP=1.0, G=0.8, LPR=0.1, LPRG=0.8, LPRR=0.8),
     ),
     "14": (ends(0.01), ends(0.5)),
+    "15": (many(G=0.8, LPRG=0.5), many(G=0.5, LPRG=0.5)),
+    "16": (samples(G=0.8, LPRG=0.7), samples(G=0.7, LPRG=0.8)),
+    "17": (of_lprr(tiers=0.8, random=0.9), of_lprr(tiers=0.9, random=0.8)),
 }
 
 
-def frames_of(number, frames):
-    """Return the frames that the measure of a claim names."""
-    function = MEASURES[f"steady-state-{number}"].function
-    return {name: frames[name] for name in inspect.signature(function).parameters}
-
-
 def test_every_claim_can_hold_and_can_be_contrary():
-    made = {number: tuple(frames_of(number, one) for one in both) for number, both in MADE.items()}
-    assert_judged_each_way("steady-state", made)
+    assert_judged_each_way("steady-state", MADE)
 
 
 # ----------------------------------------------------------------------- by hand
@@ -137,8 +146,7 @@ def test_every_claim_can_hold_and_can_be_contrary():
 
 def measure(number, frames):
     """Measure a claim on the frames that its measure names."""
-    function = MEASURES[f"steady-state-{number}"].function
-    return function(**frames_of(number, frames))
+    return MEASURES[f"steady-state-{number}"].function(**frames)
 
 
 def frames(**columns):
@@ -160,7 +168,31 @@ def test_differences_between_sizes_by_hand():
     assert measure("4b", made)["estimate"].tolist() == pytest.approx([0.0])
     assert measure("4c", made)["point"].tolist() == ["LPRG - G, K 25"]
     assert measure("3a", made)["estimate"].tolist() == pytest.approx([0.0])
+    # the means of G over LPRG are 1, 0.8 / 0.9 and 0.8 / 0.7
     assert measure("3c", made)["estimate"].tolist() == pytest.approx([0.0])
+    nearer = made | {"tiers": made["tiers"].assign(G=[0.8, 0.9, 0.95, 0.95, 0.8, 0.8])}
+    assert measure("3c", nearer)["estimate"].tolist() == pytest.approx([2 / 3])  # 1.06, 1.06, 1.14
+    assert measure("15", made)[["estimate", "total"]].to_numpy().tolist() == [[0.5, 6]]
+    assert measure("16", made)["estimate"].tolist() == pytest.approx([0.0])
+
+
+def test_one_case_among_many_counts_against_always():
+    """Four of 688 platforms: by tables of the binomial law at least 1.6 of a thousand."""
+    frame = pd.DataFrame({"LPR": [1.0] * 4 + [0.2] * 684})
+    made = {"tiers": frame, "random": frame.assign(LPR=0.2)}
+    claim = next(one for one in load_claims("steady-state") if one.number == "1a")
+    verdict = judge_claim(claim, measure("1a", made))
+    low = scipy.stats.binomtest(4, 688).proportion_ci(method="exact").low
+    found = verdict.intervals.set_index("point")
+    assert found["low"].tolist() == pytest.approx([low, 0.0])
+    assert (verdict.word, verdict.counts) == ("contradicted", (0, 1, 1))
+
+
+def test_independent_samples_are_paired_in_order():
+    tiers = pd.DataFrame({"replicate": [0, 2, 2, 4], "LPRR": [0.5, 0.6, 0.8, np.nan]})
+    random = pd.DataFrame({"replicate": [0, 1, 2], "LPRR": [0.9, 0.9, 1.0]})
+    row = measure("17", {"tiers": tiers, "random": random}).iloc[0]
+    assert row["values"].tolist() == pytest.approx([0.4, 0.2])
 
 
 def test_one_ratio_makes_a_mean_by_hand():
@@ -246,7 +278,7 @@ def test_claims_without_data_are_left_open():
     empty = frames(**dict.fromkeys(columns, [np.nan] * 6))
     for claim in load_claims("steady-state"):
         number = claim.id.removeprefix("steady-state-")
-        if number in ("6a", "6b", "6c", "6d", "7b", "13"):
+        if number in ("6a", "6b", "6c", "6d", "6e", "7b", "13", "17"):
             assert judge_claim(claim, measure(number, empty)).word == "not checkable"
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from dlsim.bricks import Environment, Policy, Reading, simulate
 from dlsim.papers.bricks import SCHEDULER_VERSIONS
 from tests.verification.benchmarks.bricks_peers import PEERS
-from tests.verification.benchmarks.parts import Part, timed
+from tests.verification.benchmarks.parts import Part, at_most, timed
 
 DAY = 86_400.0
 #: What races: Deadline with everything that takes time.
@@ -107,8 +107,9 @@ def cost_against_nodes(seed=0, tasks=10_000, domains=(1, 10, 1333), hours=24.0, 
         )
         asked = len(out.attempts)
         yield {
-            "nodes": len(env.servers) + len(env.clients), "draw_s": drawing, "run_s": seconds,
-            "submissions": asked, "us_per_submission": 1e6 * seconds / asked,
+            "domains": count, "nodes": len(env.servers) + len(env.clients),
+            "draw_s": drawing, "run_s": seconds, "submissions": asked,
+            "us_per_submission": 1e6 * seconds / asked,
         }  # fmt: skip
 
 
@@ -155,8 +156,14 @@ def cost_of_a_sweep(seed=0, tasks=10_000, hours=24.0):
 
 PARTS = {
     "race": Part(f"Table 1's Grid, 1 h, {SCHEDULER.name}, every engine on the same inputs", race),
-    "day": Part("a day on 75 nodes, one thing changed; beside the default", cost_of_readings),
-    "nodes": Part("a day, ever more nodes", cost_against_nodes),
+    "day": Part(
+        "a day on 75 nodes, one thing changed; beside the default",
+        cost_of_readings,
+        floors=(at_most("run_ms", 4, case="default"), at_most("run_ms", 40, case="network packet")),
+    ),
+    "nodes": Part(
+        "a day, ever more nodes", cost_against_nodes, floors=(at_most("run_s", 8, domains=1333),)
+    ),
     "python": Part("a day on 75 nodes, by chooser", cost_of_python),
     "sweep": Part("a sweep of paper B, a day each", cost_of_a_sweep),
 }

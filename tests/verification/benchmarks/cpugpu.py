@@ -25,7 +25,7 @@ from dlsim.cpugpu import (
     workload,
 )
 from tests.cpugpu_queues import ONLINE
-from tests.verification.benchmarks.parts import Part, timed
+from tests.verification.benchmarks.parts import Part, at_least, timed
 
 #: What races: the machine, and the policies of which there is a model by others.
 BASELINE = Machine(cpus=2, gpus=2)
@@ -280,7 +280,14 @@ def blocks(seed=0, tasks=10_000, counts=(100, 1600, 6400)):
 
 PARTS = {
     "race": Part(
-        "queues of 2,000 jobs, beside plain Python and SimPy, and whether they decide alike", race
+        "queues of 2,000 jobs, beside plain Python and SimPy, and whether they decide alike",
+        race,
+        floors=(
+            at_least("ratio", 1.4, engine="SimPy"),
+            at_least("ratio", 0.4, engine="plain Python"),
+        ),
+        why_slower="it knows one policy and no rivals, checks no input, and gives the rules no"
+        " views of the queue, as dlsim does for those of users",
     ),
     "speed": Part("jobs per second of every policy, beside plain Python and SimPy", speed),
     "flat": Part("jobs per second of every policy on queues of 100,000", flat, True),

@@ -9,7 +9,7 @@ import numpy as np
 from dlsim import explore
 from dlsim.errors import InputError
 from dlsim.explore.controls import NumberList, Slider, StopSlider
-from tests.verification.benchmarks.parts import Part
+from tests.verification.benchmarks.parts import Part, at_most
 
 
 def stops(control, count):
@@ -35,6 +35,8 @@ def moves(panel, count=3):
 
 #: Panels with a menu of which an entry needs an extra of dlsim.
 WITH_EXTRA = ("wan",)
+#: A move should seem immediate.
+FLOORS = (at_most("p95_ms", 200),)
 
 
 def pictures(seed=0, tasks=10_000, names=tuple(explore.PANELS)):
@@ -60,10 +62,12 @@ PARTS = {
     "panels": Part(
         "from a slider's move to the picture, every panel but the next",
         functools.partial(pictures, names=tuple(n for n in explore.PANELS if n not in WITH_EXTRA)),
+        floors=FLOORS,
     ),
     "wan": Part(
         "the same of the wide-area platform, whose menu has a real network",
         functools.partial(pictures, names=WITH_EXTRA),
         extra="topologies",
+        floors=FLOORS,
     ),
 }

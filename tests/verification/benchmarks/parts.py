@@ -2,7 +2,7 @@
 
 Times are CPU seconds, user and system, the least of a few repetitions; a ratio is how many
 times faster dlsim is than the peer that the part names, in the same run. The machine stands
-above everything.
+above everything. What was once reached is a floor, which stands beside what is measured.
 """
 
 import functools
@@ -36,17 +36,53 @@ PACKAGES = ("numba", "numpy", "scipy", "highspy", "matplotlib", "simpy")
 EXTRAS = {"topologies": "topohub"}
 
 
+#: Tasks from which on floors are told; a part may use fewer or more for its own kind of work.
+FULL_SIZE = 10_000
+
+
+class Floor(NamedTuple):
+    """What a column should be at least, or at most, in the rows with some values."""
+
+    column: str
+    sign: str
+    bound: float
+    where: dict[str, Any]
+
+    def is_of(self, row: dict[str, Any]) -> bool:
+        """Whether the floor is one of this row."""
+        return all(row.get(name) == value for name, value in self.where.items())
+
+    def is_held(self, row: dict[str, Any]) -> bool:
+        """Whether the row holds it."""
+        return (
+            row[self.column] >= self.bound if self.sign == ">=" else row[self.column] <= self.bound
+        )
+
+
+def at_least(column: str, bound: float, **where: Any) -> Floor:
+    """A floor of the rows with these values."""
+    return Floor(column, ">=", bound, where)
+
+
+def at_most(column: str, bound: float, **where: Any) -> Floor:
+    """A ceiling of the rows with these values."""
+    return Floor(column, "<=", bound, where)
+
+
 class Part(NamedTuple):
     """Rows of one kind, by seed and number of tasks.
 
     Long parts run only if they are named in full. A part that needs an extra of dlsim beyond
-    `test` names it, and is left out where the extra is not installed.
+    `test` names it, and is left out where the extra is not installed. `why_slower` is told where
+    plain Python is faster than dlsim.
     """
 
     title: str
     rows: Callable[[int, int], Iterator[dict[str, Any]]]
     long: bool = False
     extra: str = ""
+    floors: tuple[Floor, ...] = ()
+    why_slower: str = ""
 
     @property
     def missing_extra(self) -> str:
@@ -94,32 +130,60 @@ def cells(row):
     return [f"{value:.4g}" if isinstance(value, float) else str(value) for value in row.values()]
 
 
-def lines(part, seed=0, tasks=10_000):
-    """The rows of a part as they come, a head before the first and wherever the columns change."""
-    head = None
+def with_floor(row, floors):
+    """A row with its floor, and whether this machine holds it; blank where it has none."""
+    found = next((floor for floor in floors if floor.is_of(row)), None)
+    if found is None:
+        return {**row, "floor": "", "held": ""}
+    held = "yes" if found.is_held(row) else "no"
+    return {**row, "floor": f"{found.column} {found.sign} {found.bound:g}", "held": held}
+
+
+def lines(part, seed=0, tasks=FULL_SIZE, told=None):
+    """The rows of a part as they come, a head before the first and wherever the columns change.
+
+    All rows are added to the list `told`.
+    """
+    head, rows = None, [] if told is None else told
     for row in part.rows(seed, tasks):
+        row = with_floor(row, part.floors) if part.floors and tasks >= FULL_SIZE else row
+        rows.append(row)
         texts = cells(row)
         if head != list(row):
             head = list(row)
             widths = [max(len(a), len(b), 12) for a, b in zip(head, texts, strict=True)]
             yield "  ".join(f"{a:>{w}}" for a, w in zip(head, widths, strict=True))
-        yield "  ".join(f"{a:>{w}}" for a, w in zip(texts, widths, strict=True))
+        yield "  ".join(f"{a:>{w}}" for a, w in zip(texts, widths, strict=True)).rstrip()
+    slower = [row for row in rows if row.get("engine") == "plain Python" and row["ratio"] < 1]
+    if slower and part.why_slower:
+        yield f"plain Python is faster where its ratio is below 1: {part.why_slower}"
 
 
-def report(names=(), seed=0, tasks=10_000):
-    """Measure parts and yield line after line; parts without their extra are named first."""
+def report(names=(), seed=0, tasks=FULL_SIZE):
+    """Measure parts and yield line after line; parts without their extra are named first.
+
+    The last line counts the floors that are held.
+    """
     asked = chosen(names)
     missing = [f"{name} {part.missing_extra}" for name, part in asked.items() if part.missing_extra]
     if len(missing) == len(asked):
         raise InputError(f"nothing can be measured: {'; '.join(missing)}")
     yield machine()
     yield from (f"left out: {line}" for line in missing)
+    held: dict[str, list[str]] = {"yes": [], "no": []}
     for name, part in asked.items():
         if part.missing_extra:
             continue
-        begin = time.perf_counter()
-        yield from chain((f"\n{name}: {part.title}",), lines(part, seed, tasks))
+        begin, told = time.perf_counter(), []
+        yield from chain((f"\n{name}: {part.title}",), lines(part, seed, tasks, told))
         yield f"({time.perf_counter() - begin:.0f} s)"
+        for row in told:
+            held.get(row.get("held"), []).append(f"{name} ({row.get('floor')})")
+    if any(held.values()):
+        missed = f"; not: {', '.join(held['no'])}" if held["no"] else ""
+        yield f"\nfloors: {len(held['yes'])} of {sum(map(len, held.values()))} are held{missed}"
+    elif tasks < FULL_SIZE and any(part.floors for part in asked.values()):
+        yield f"\nfloors are told for {FULL_SIZE:,} tasks and more"
 
 
 def timed(function, repeats=1):

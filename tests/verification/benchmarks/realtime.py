@@ -12,7 +12,7 @@ import numpy as np
 from dlsim.live.planner import Planner
 from dlsim.realtime import Cluster, Policy, Reading, execution_time, simulate, workload
 from tests import live_work
-from tests.verification.benchmarks.parts import Part, timed
+from tests.verification.benchmarks.parts import Part, at_least, at_most, timed
 from tests.verification.benchmarks.peers import PEERS
 
 #: Paper I, section 5: the baseline cluster.
@@ -176,8 +176,22 @@ def promises(seed=0, tasks=10_000, repeats=5):
 
 
 PARTS = {
-    "race": Part("paper I's baseline, beside plain Python, SimPy and C++", race),
-    "queue": Part("N = 16, load 2, ever longer lines; beside the shortest", long_queues),
+    "race": Part(
+        "paper I's baseline, beside plain Python, SimPy and C++",
+        race,
+        floors=(
+            at_least("ratio", 0.35, policy="EDF-OPR-MN", engine="C++ -O3"),
+            at_least("ratio", 95, policy="EDF-OPR-MN", engine="SimPy"),
+        ),
+    ),
+    "queue": Part(
+        "N = 16, load 2, ever longer lines; beside the shortest",
+        long_queues,
+        floors=(
+            at_most("ratio", 1.5, policy="FIFO-DLT", dc_ratio=20_000),
+            at_most("ratio", 13, policy="EDFMN", dc_ratio=100),
+        ),
+    ),
     "nodes": Part("FIFO-DLT, ever more nodes; beside the fewest", many_nodes),
     "promise": Part("a promise of a live cluster, behind loads that wait", promises),
     "nodes.same": Part("EDF-OPR-MN against N, all else in proportion", cost_against_nodes, True),

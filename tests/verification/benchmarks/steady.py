@@ -12,7 +12,7 @@ from dlsim.steady import Reading, ReducedProgram, bound, solve, topology
 from dlsim.steady.greedy import run_greedy
 from dlsim.steady.rounding import round_randomly
 from tests.verification.benchmarks import steady_peers
-from tests.verification.benchmarks.parts import Part, timed
+from tests.verification.benchmarks.parts import Part, at_least, timed
 
 #: Cold programs that are timed where LPRR by scipy would take too long to wait for.
 SAMPLE = 8
@@ -161,6 +161,10 @@ PARTS = {
     "lprr": Part(
         "LPRR beside a cold scipy.optimize.linprog after every route, of which 2 are timed",
         functools.partial(ready(lprr_race), sizes=(50, 90), whole=0, sample=2),
+        floors=(
+            at_least("ratio", 100, network="random", K=50),
+            at_least("ratio", 250, network="random", K=90),
+        ),
     ),
     "wide": Part("seconds on wide networks, and memory of platform and program", ready(wide)),
     "backbone": Part(

@@ -44,6 +44,37 @@ def test_a_row_is_told_before_the_next_is_measured(told):
     assert next(lines, None) is None
 
 
+RACE = [
+    {"engine": "dlsim", "ratio": 1.0}, {"engine": "plain Python", "ratio": 0.5},
+    {"engine": "SimPy", "ratio": 2.0},
+]  # fmt: skip
+FLOORS = (
+    parts.at_least("ratio", 1.5, engine="SimPy"),
+    parts.at_most("ratio", 0.4, engine="plain Python"),
+)
+
+
+def test_floors_stand_beside_what_was_measured_and_are_counted(monkeypatch):
+    part = Part("a race", lambda seed, tasks: iter(RACE), floors=FLOORS, why_slower="no checks")
+    monkeypatch.setattr(parts, "parts", lambda: {"cpugpu.race": part})
+    head, dlsim, plain, simpy, why = [line.split() for line in parts.lines(part)]
+    assert head == ["engine", "ratio", "floor", "held"]
+    assert dlsim == ["dlsim", "1"]
+    assert plain == ["plain", "Python", "0.5", "ratio", "<=", "0.4", "no"]
+    assert simpy == ["SimPy", "2", "ratio", ">=", "1.5", "yes"]
+    assert why[-2:] == ["no", "checks"]
+    *_, last = parts.report(["cpugpu"])
+    assert last == "\nfloors: 1 of 2 are held; not: cpugpu.race (ratio <= 0.4)"
+    *_, last = parts.report(["cpugpu"], tasks=50)
+    assert last == "\nfloors are told for 10,000 tasks and more"
+
+
+def test_no_reason_is_told_where_dlsim_is_the_fastest():
+    rows = [{"engine": "plain Python", "ratio": 1.5}]
+    part = Part("a race", lambda seed, tasks: iter(rows), why_slower="no checks")
+    assert "no checks" not in " ".join(parts.lines(part))
+
+
 def test_columns_that_change_get_a_head_of_their_own():
     part = Part("two tables", lambda seed, tasks: iter([{"a": 1}, {"b": "x"}, {"b": 0.5}]))
     assert [line.strip() for line in parts.lines(part)] == ["a", "1", "b", "x", "0.5"]
@@ -99,6 +130,22 @@ def test_every_engine_has_parts_and_every_part_a_title():
     table = parts.parts()
     assert {name.partition(".")[0] for name in table} == set(parts.ENGINES)
     assert len({part.title for part in table.values()}) == len(table)
+
+
+@pytest.mark.parametrize(("name", "row"), [
+    ("realtime.race", {"policy": "EDF-OPR-MN", "engine": "SimPy", "ratio": 94.0}),
+    ("realtime.race", {"policy": "EDF-OPR-MN", "engine": "C++ -O3", "ratio": 0.34}),
+    ("realtime.queue", {"policy": "FIFO-DLT", "dc_ratio": 20_000, "ratio": 1.6}),
+    ("realtime.queue", {"policy": "EDFMN", "dc_ratio": 100, "ratio": 14.0}),
+    ("steady.lprr", {"network": "random", "K": 90, "ratio": 249.0}),
+    ("bricks.day", {"case": "default", "run_ms": 4.1}),
+    ("bricks.nodes", {"domains": 1333, "nodes": 10_066, "run_s": 8.1}),
+    ("cpugpu.race", {"policy": "mct", "engine": "SimPy", "ratio": 1.3}),
+    ("cpugpu.race", {"policy": "mct", "engine": "plain Python", "ratio": 0.3}),
+    ("explore.panels", {"panel": "timing", "p95_ms": 201.0}),
+])  # fmt: skip
+def test_the_floor_of_a_row_is_found_and_is_not_held(name, row):
+    assert parts.with_floor(row, parts.parts()[name].floors)["held"] == "no"
 
 
 def test_panels_are_timed_move_by_move():
