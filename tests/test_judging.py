@@ -34,8 +34,12 @@ LOADS = (0.1, 0.5, 1.0)
 
 
 @pytest.fixture
-def out(tmp_path):
-    """Start paper M in a folder of the test, and leave no session behind."""
+def out(tmp_path, monkeypatch):
+    """Start paper M in a folder of the test, and leave no session behind.
+
+    Frames that are made up here stand for those of the shipped experiments.
+    """
+    monkeypatch.setattr("dlsim.study.experiment._shipped", lambda paper, scale: None)
     start("mcdf", out=str(tmp_path / "results"))
     yield tmp_path / "results"
     session._OPEN.clear()

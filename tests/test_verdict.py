@@ -43,7 +43,7 @@ POINTS = {
     "fall, case start-ups, noise 10 %": "case start-ups, noise 10 %",
     "history against gpu-only, mix gpuheavy": "history against gpu-only, mix gpuheavy",
     "wrong 100, mix gpuheavy": "first sample wrong by a factor of 100, mix gpuheavy",
-    "share 0.125, mix gpuheavy": "one core of 8 busy, mix gpuheavy",
+    "share 0.0125, mix gpuheavy": ("a thread that takes a tenth of one core of 8, mix gpuheavy"),
     "both, gpus 8": "both, GPUs: 8",
     "profile copy-heavy, engines 1": "profile copy-heavy, copy engines: 1",
     "L/F over opt, interval 120": "L/F along Opt from 0.5 to 0.9, Int = 120 minutes",

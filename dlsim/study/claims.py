@@ -288,7 +288,8 @@ class Verdict:
     def row(self) -> dict[str, Any]:
         """The verdict as a row of a scorecard."""
         about = {"id": self.claim.id, "verdict": self.word, "unit": self.claim.unit}
-        return {**_NOT_MEASURED, **self.numbers, **about, "reason": self.reason}
+        blank = _NOT_MEASURED | {"experiment": "as shipped"}
+        return {**blank, **self.numbers, **about, "reason": self.reason}
 
     @property
     def counts(self) -> tuple[int, ...]:

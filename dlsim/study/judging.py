@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from dlsim.errors import InputError
 from dlsim.study import claims, session
 from dlsim.study.claims import Claim, Verdict
+from dlsim.study.experiment import name_experiment, tabulate_experiments
 from dlsim.study.measure import MEASURES, Measure
 from dlsim.study.verdict import explain
 from dlsim.validate import one_of
@@ -69,7 +70,9 @@ def measure_claim(
     except KeyError as error:
         reason = f"The frame has no {error.args[0]!r}, on which this claim is measured."
         return Verdict(claim, "not checkable", reason)
-    return claims.judge_claim(claim, points)
+    verdict = claims.judge_claim(claim, points)
+    experiment = name_experiment(arguments.values()) if arguments else "as shipped"
+    return replace(verdict, numbers={**verdict.numbers, "experiment": experiment})
 
 
 def _by_readers_rule(claim: Claim, within: Sequence[float]) -> Claim:
@@ -179,7 +182,8 @@ def collect_claim_points() -> pd.DataFrame:
 def show_scorecard(*columns: str) -> Any:
     """Write and show the verdicts on all claims of the paper, in the order of data/claims.toml.
 
-    The points by which they were judged are written, too: data/<paper>-points.csv.
+    The points by which they were judged are written, too: data/<paper>-points.csv; and the digests
+    of the experiments: data/<paper>-experiments.csv.
     At quick scale, under the default reading, the verdict at full scale stands beside.
     Claims that were not judged are shown as such.
 
@@ -198,6 +202,7 @@ def show_scorecard(*columns: str) -> Any:
     card = claims.tabulate(verdicts, **here.sample)
     here.folder_of_results.table(f"{here.paper}-claims", card)
     here.folder_of_results.table(f"{here.paper}-points", collect_claim_points())
+    here.folder_of_results.table(f"{here.paper}-experiments", tabulate_experiments())
     return scorecard.style_verdicts(claims.beside_reference(card), *columns)
 
 

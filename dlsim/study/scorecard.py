@@ -101,8 +101,10 @@ def style_claims(frame: pd.DataFrame, *columns: str) -> Styler:
     colors = words.map({word: one.color for word, one in VERDICTS.items()})
     inks = "background-color: " + colors + "; color: #1d1d1f"
     counted = [
-        f"{VERDICTS[word].symbol} {word} {count}".strip()
-        for word, count in zip(words, shown["counted"], strict=True)
+        " ".join(filter(None, [VERDICTS[word].symbol, whose, word, count]))
+        for word, whose, count in zip(
+            words, shown["whose_experiment"], shown["counted"], strict=True
+        )
     ]
     shown = shown.assign(verdict=counted)
     style = style_table(shown[list(columns)])

@@ -289,7 +289,7 @@ def describe_readings(claim: Claim, row: VerdictRow) -> str:
 
 
 #: The texts that `sentences` makes.
-_TEXTS = ("claim", "printed", "counted", "readings", "measured", "reason")
+_TEXTS = ("claim", "printed", "whose_experiment", "counted", "readings", "measured", "reason")
 
 
 def sentences(claim: Claim, row: VerdictRow) -> dict[str, str]:
@@ -298,6 +298,7 @@ def sentences(claim: Claim, row: VerdictRow) -> dict[str, str]:
     return {
         "claim": claim.sentence,
         "printed": write_numbers(claim.unit, *claim.printed),
+        "whose_experiment": "your experiment:" if row["experiment"] == "changed" else "",
         "counted": "" if claim.kind == "theorem" else describe_count(row),
         "readings": describe_readings(claim, row),
         "measured": f"{describe_rule(claim, row)} {measured}" if measured else "",
@@ -309,7 +310,8 @@ def explain(claim: Claim, row: VerdictRow) -> str:
     """Say in Markdown what was asked, what became of a claim, and which number decides it."""
     texts, measured = sentences(claim, row), describe_measured(claim, row)
     symbol = VERDICTS[row["verdict"]].symbol
-    rule = "By your rule " if claim.within else ""
+    rule = f"{texts['whose_experiment'].capitalize()} ".lstrip()
+    rule += "By your rule " if claim.within else ""
     word = f"{row['verdict']} {texts['counted']}".strip()
     head = f"{symbol} **{rule}{claim.id} is {word}.** *{texts['claim']}*"
     printed = f"Printed: {texts['printed']}." if texts["printed"] else ""
