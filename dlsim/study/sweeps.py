@@ -28,6 +28,7 @@ from dlsim.errors import DlsimError, InputError, StudyError
 from dlsim.files import MAX_TABLE_BYTES, write_bytes, write_text
 from dlsim.study import session, worker_pool
 from dlsim.study.dask_cluster import cluster_executor
+from dlsim.study.experiment import note_experiment
 from dlsim.study.fingerprint import Used, digest_used, find_used, fingerprint, ship_by_value
 from dlsim.validate import mapping, unwrap_scalar, whole
 
@@ -411,7 +412,10 @@ def sweep(
     run.cells = _cells(places, replicates, seed, folder)
     run.load()
     run.complete(executor, workers)
-    return _frame(run.cells, [run.results[number] for number in range(len(run.cells))])
+    frame = _frame(run.cells, [run.results[number] for number in range(len(run.cells))])
+    if session.is_open() and folder is not None:
+        note_experiment(frame, function, constants, places)
+    return frame
 
 
 def _folder_or_none(

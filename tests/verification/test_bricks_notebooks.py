@@ -73,7 +73,8 @@ def test_every_claim_is_judged_in_the_notebook():
 def test_the_notebook_leaves_every_picture_and_its_numbers(paper):
     due, pictures, tables = left_by(paper, "60-bricks")
     assert due == pictures | {"bricks-table1", "bricks-fig1"}  # a table, and a drawing in data
-    others = {f"bricks-{name}" for name in ("seconds", "claims", "points", "readings-intervals")}
+    more = ("seconds", "claims", "points", "readings-intervals", "experiments")
+    others = {f"bricks-{name}" for name in more}
     assert tables == due | others
 
 

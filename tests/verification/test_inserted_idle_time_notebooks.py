@@ -332,7 +332,7 @@ def test_every_figure_has_its_picture_and_numbers(seen, beyond):
     for name, (_, _, out) in {PAPER: seen, BEYOND: beyond}.items():
         due = {row.id for row in load_figures()[1] if row.notebook == name}
         assert {path.stem for path in (out / "figures").glob("*.png")} == due
-        others = ("claims", "points", "readings-intervals") if name == PAPER else ()
+        others = ("claims", "points", "readings-intervals", "experiments") if name == PAPER else ()
         more = {f"{KEY}-{one}" for one in others}
         assert {path.stem for path in (out / "data").glob("*.csv")} == due | more
 

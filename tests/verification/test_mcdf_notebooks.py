@@ -140,7 +140,7 @@ def test_figures_have_their_pictures_and_numbers(seen, beyond):
     pictures = {path.stem for path in (seen[2] / "figures").glob("*.png")}
     assert pictures == {f"mcdf-{name}" for name in f"{wanted} {more}".split()}
     tables = {path.stem for path in (seen[2] / "data").glob("*.csv")}
-    only_tables = "claims points fig4-lead sensitivities readings-intervals"
+    only_tables = "claims points fig4-lead sensitivities readings-intervals experiments"
     assert tables == pictures | {f"mcdf-{name}" for name in only_tables.split()}
     wanted = "overload overload-lead weighted negotiation left"
     pictures = {path.stem for path in (beyond[2] / "figures").glob("*.png")}
