@@ -64,7 +64,7 @@ def test_a_log_is_recognised_by_its_content(tmp_path, kind, encoding, pack):
     for name in ("log", "log.txt", "log.swf", "log.csv"):
         (tmp_path / name).write_bytes(data)
         assert of(read_log(tmp_path / name)) == JOBS
-        assert of(read_log(tmp_path / name, kind)) == JOBS
+    assert of(read_log(tmp_path / name, kind)) == JOBS
 
 
 @pytest.mark.parametrize(
