@@ -418,6 +418,16 @@ def sweep(
     return frame
 
 
+@contextmanager
+def one_bar(label: str, total: int) -> Iterator[None]:
+    """Show one progress bar for all sweeps within, of `total` cells at most, with the time left.
+
+    Cells that are kept from an earlier run are not counted.
+    """
+    with progress.shared_bar(label, total, _reporter(label, total)):
+        yield
+
+
 def _folder_or_none(
     function: Callable[..., Any], fixed: Point, points: list[Point], label: str
 ) -> Path | None:

@@ -27,7 +27,7 @@ from dlsim.errors import InputError
 from dlsim.validate import one_of
 
 #: The modules of this package that have a table `PARTS`, in the order in which they run.
-ENGINES = ("realtime", "steady", "bricks", "cpugpu", "explore", "suite")
+ENGINES = ("realtime", "steady", "bricks", "cpugpu", "joblog", "explore", "suite")
 #: Packages whose version is told.
 PACKAGES = ("numba", "numpy", "scipy", "highspy", "matplotlib", "simpy")
 
