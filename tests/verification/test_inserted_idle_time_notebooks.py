@@ -260,7 +260,7 @@ def test_the_gain_rises_over_the_whole_axis(seen):
 
 
 def test_shares_are_ratios_of_mean_counts(seen):
-    table = iit.share_under_constraint_2(seen[0]["main"]).set_index("point")
+    table = iit.share_under_constraint(seen[0]["main"], "opt_iits_ii").set_index("point")
     counts = [direct(1.0, k, "FIFO-DLT").counts.loc["admitted"] for k in range(RUNS)]
     want = sum(c["opt_iits_ii"] for c in counts) / sum(c["s_iits"] for c in counts)
     assert table.loc["load 1", "estimate"] == pytest.approx(want)
