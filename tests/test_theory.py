@@ -242,6 +242,17 @@ def test_goals_hold_at_points_of_the_boundary(key, place):
     assert found
 
 
+def test_the_gain_over_the_remodel_is_the_limit_where_sending_is_cheap():
+    """6.second by SymPy's limit of the remodel's own formula, on three nodes (0 < a < b early)."""
+    load, chi, tau, a, b = sp.symbols("sigma chi tau a b", positive=True)
+    time, waits = load * chi / 3, (a + b, a, 0)
+    each = [chi * time / (time + wait) for wait in waits]
+    product = sp.prod([one / (tau + one) for one in each])
+    booked = sp.limit(load * tau / (1 - product), tau, 0)
+    mean = sp.Rational(1, 3) * sum(waits)
+    assert sp.simplify(booked - (time - mean) - mean**2 / (time + mean)) == 0
+
+
 # ------------------------------------------------------------------ errata, records, messages
 
 
