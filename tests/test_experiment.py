@@ -80,6 +80,14 @@ def test_the_digest_tells_code_loads_and_parameters_but_not_seed_runs_and_added_
     assert len(set(digests.values())) == len(digests) - 4
 
 
+def test_sizes_of_a_scale_count_but_for_the_number_of_runs(tmp_path):
+    loop = "    for name in policies:\n"
+    change = loop, "    assert size.pools\n" + loop
+    digest = run_figures(tmp_path, change).attrs["experiment"]
+    assert run_figures(tmp_path, change, runs=3).attrs["experiment"] == digest
+    assert run_figures(tmp_path, change, scale="full").attrs["experiment"] != digest
+
+
 def judge_figures(folder, monkeypatch, change=("", ""), **parameters):
     """Judge a claim on an experiment, beside the unchanged one as the shipped one."""
     shipped = run_figures(folder).attrs["experiment"]
