@@ -28,6 +28,10 @@ def faults(folder: Path) -> list[str]:
     against = [row["id"] for row in said if row["agreement"] == "CONTRADICTS"]
     if len(against) > binom.ppf(0.99, len(said), 0.05):
         found.append(f"contradicts the reference beyond the error rate: {', '.join(against)}")
+    changed = [row["id"] for row in record["claims"] if row["experiment"] != "as shipped"]
+    if changed:
+        what = f"another experiment than the shipped one: {', '.join(changed)}"
+        found.append(f"{what} (python .ci/keep_experiments.py keeps those of new runs)")
     if not list((folder / "data").glob("*.csv")):
         found.append("no table in data/")
     if not report.rstrip().endswith("</html>"):

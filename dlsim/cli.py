@@ -466,7 +466,10 @@ def _print_verdicts(card: "pd.DataFrame") -> None:
 
     for row in card.to_dict("records"):
         symbol = VERDICTS[row["verdict"]].symbol
-        print(f"{symbol} {row['id']} ({row['where']}) {row['verdict']}")
+        words = (row["whose_experiment"], row["verdict"], row["counted"])
+        word = " ".join(filter(None, words))
+        firmly = f"; {row['readings']}" if row["readings"] else ""
+        print(f"{symbol} {row['id']} ({row['where']}) {word}{firmly}")
         printed = f"Printed: {row['printed']}. " if row["printed"] else ""
         for text in (row["claim"], f"{printed}{row['measured']}".strip(), row["reason"]):
             print(textwrap.fill(text, 96, initial_indent="    ", subsequent_indent="    "))

@@ -531,6 +531,11 @@ _POSITIVE = partial(_number, low=0, above=True)
 COLUMN_RULES: dict[str, tuple[Callable[[str], Any], str, str]] = {
     "number": (_number, "a finite number", "d"),
     "known or -1": (_number, "a finite number; write -1 for what is unknown", "d"),
+    "known, -1 or blank": (
+        partial(_number, blank=True),
+        "a finite number; write -1, or nothing, for what is unknown",
+        "d",
+    ),
     "nonnegative": (partial(_number, low=0), "a finite number of at least 0", "d"),
     "number or blank": (partial(_number, blank=True), "a finite number, or blank", "d"),
     "positive": (_POSITIVE, "a finite number above 0", "d"),

@@ -158,3 +158,81 @@ def put_together(seed):
             skipped[BROKEN.format(11)] += sum("|my|job|" in line for line in lines[-10:])
             skipped[AGAIN] += sum("|my|job|" not in line for line in lines[-10:])
     return "\n".join(lines) + "\n", used, skipped
+
+
+#: A made-up cluster: nodes, processors and GPUs of each; its first day, and the days without jobs.
+NODES, CORES, GPUS = 200, 64, 4
+FIRST_DAY, MAINTENANCE = int(datetime(2025, 3, 20, tzinfo=UTC).timestamp()), (9, 11)
+
+
+def in_zone(seconds, zone):
+    return datetime.fromtimestamp(seconds, ZoneInfo(zone)).strftime("%Y-%m-%dT%H:%M:%S%z")
+
+
+def whole_cluster(seed, count=600):
+    """Make an export of 20 days with all that a real one has: what is in it, and what is no job.
+
+    Arrays, steps, running and pending jobs, requeued ones, times of two zones (one of which changes
+    to summer time), two days of maintenance, and a job of the year before. Returns text, the jobs
+    but for the old one, and how many lines are left out by reason.
+    """
+    rng, used = np.random.default_rng(seed), []
+    skipped = {STEP: 0, RUNNING: 0, WAITING: 0}
+    lines = [
+        "JobID|User|Group|Partition|State|Submit|Start|End|ElapsedRaw|TimelimitRaw|AllocCPUS|NNodes"
+        "|AllocTRES"
+    ]
+
+    def draw(submit):
+        nodes = 2 ** int(rng.integers(0, 8))
+        minutes = int(rng.integers(10, 900))
+        return {
+            "submit": submit, "wait": int(rng.integers(0, 3600)),
+            "run_time": int(rng.integers(60, 60 * minutes)), "nodes": nodes,
+            "processors": nodes * CORES if nodes > 1 else int(rng.integers(1, CORES + 1)),
+            "gpus": nodes * GPUS * int(rng.integers(0, 2)), "minutes": minutes,
+            "user": str(rng.choice(["ann", "bob", "eve", "o'neil"])), "group": "g",
+            "queue": str(rng.choice(["batch", "long"])),
+        }  # fmt: skip
+
+    def write(job, identity, state="COMPLETED", runs=False, waits=False):
+        zone = str(rng.choice(["Europe/Berlin", "America/New_York"]))
+        start = job["submit"] + job["wait"]
+        begin = "Unknown" if waits else in_zone(start, zone)
+        end = "Unknown" if runs or waits else in_zone(start + job["run_time"], zone)
+        gpus = f",gres/gpu:a100={job['gpus']},gres/gpu={job['gpus']}" if job["gpus"] else ""
+        resources = f"billing=1,cpu={job['processors']}{gpus},mem=1G,node={job['nodes']}"
+        times = f"{in_zone(job['submit'], zone)}|{begin}|{end}|{job['run_time'] * (not waits)}"
+        sizes = f"{job['processors']}|{job['nodes']}|{'' if waits else resources}"
+        lines.append(
+            f"{identity}|{job['user']}|{job['group']}|{job['queue']}|{state}|{times}|"
+            f"{job['minutes']}|{sizes}"
+        )
+        for step in ("batch", "extern", "0")[: int(rng.integers(0, 4)) * (not waits)]:
+            skipped[STEP] += 1
+            lines.append(
+                f"{identity}.{step}||||{state}|{times}||{job['processors']}|{job['nodes']}|"
+                f"{resources}"
+            )
+
+    write(draw(FIRST_DAY - 300 * 86400), 1)  # the job of the year before
+    submits = np.sort(rng.integers(0, 20 * 86400, count))
+    away = (submits // 86400 >= MAINTENANCE[0]) & (submits // 86400 < MAINTENANCE[1])
+    for number, submit in enumerate(submits[~away].tolist()):
+        job = draw(FIRST_DAY + submit)
+        identity = f"9000_{number}" if number % 4 == 0 else str(1000 + number)
+        if number % 29 == 7:
+            skipped[RUNNING] += 1
+            write(job, identity, "RUNNING", runs=True)
+        elif number % 31 == 5:
+            skipped[WAITING] += 1
+            write(job, f"{identity}_[1-9%2]", "PENDING", waits=True)
+        else:
+            used.append(job)
+            state = str(rng.choice(["COMPLETED", "FAILED", "TIMEOUT", "CANCELLED by 7"]))
+            write(job, identity, "REQUEUED" if number % 23 == 3 else state)
+            if number % 23 == 3:  # it is submitted again, under its number
+                again = draw(job["submit"] + job["wait"] + job["run_time"])
+                used.append(again)
+                write(again, identity)
+    return "\n".join(lines) + "\n", used, skipped

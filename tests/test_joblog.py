@@ -64,7 +64,7 @@ def test_a_log_is_recognised_by_its_content(tmp_path, kind, encoding, pack):
     for name in ("log", "log.txt", "log.swf", "log.csv"):
         (tmp_path / name).write_bytes(data)
         assert of(read_log(tmp_path / name)) == JOBS
-        assert of(read_log(tmp_path / name, kind)) == JOBS
+    assert of(read_log(tmp_path / name, kind)) == JOBS
 
 
 @pytest.mark.parametrize(
@@ -235,6 +235,67 @@ def test_one_queue_of_a_machine_is_not_as_large_as_the_machine(tmp_path):
     assert (log.nodes, log.nodes_from) == (1, "estimate")
     assert log.skipped == {"not in the queue day": 1}
     assert read_log(tmp_path / "log", queue="day", nodes=6).nodes == 6
+
+
+def test_a_blank_wait_or_estimate_is_unknown_as_minus_one_is(tmp_path):
+    """pandas writes a missing value as nothing."""
+    head = "submit,run_time,processors,wait,estimate\n"
+    for text in ("0,60,1,,\n1,60,1,5,90\n", "0,60,1,-1,-1\n1,60,1,5,90\n"):
+        (tmp_path / "log.csv").write_text(head + text)
+        jobs = read_log(tmp_path / "log.csv").jobs
+        assert jobs["wait"].isna().tolist() == jobs["estimate"].isna().tolist() == [True, False]
+        assert jobs[["wait", "estimate"]].iloc[1].tolist() == [5, 90]
+    (tmp_path / "log.csv").write_text(head + "0,60,1,soon,\n")
+    with pytest.raises(InputError, match="line 2, field wait: must be a finite number, got 'soon'"):
+        read_log(tmp_path / "log.csv")
+
+
+# --- since and until ---
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "rows"),
+    [
+        ("", "", [1, 2, 3]),
+        ("10", "", [2, 3]),
+        ("10.5", "", [3]),
+        ("", "20", [1, 2]),
+        ("10", "20", [2]),
+        ("1970-01-01T00:00:11+00:00", "1970-01-01T01:00:21+01:00", [2]),
+        ("1970-01-01T01:00:11", "1970-01-01 01:00:21", [2]),  # of Berlin
+    ],
+)
+def test_jobs_are_taken_from_since_until_before_until(tmp_path, since, until, rows):
+    head = "; UnixStartTime: 1\n; TimeZoneString: Europe/Berlin\n; MaxProcs: 9\n"
+    row = "{} {} 0 100 {} -1 -1 2 200 -1 1 1 1 -1 1 -1 -1 -1\n"
+    (tmp_path / "log").write_text(head + "".join(row.format(k, 10 * k - 10, k) for k in (1, 2, 3)))
+    log = read_log(tmp_path / "log", since=since, until=until)
+    assert log.jobs["processors"].tolist() == rows
+    assert sum(log.skipped.values()) == 3 - len(rows)
+    assert log.nodes == 9
+
+
+def test_the_size_is_estimated_from_the_jobs_that_are_taken(tmp_path):
+    (tmp_path / "log.csv").write_text("submit,wait,run_time,processors\n0,0,5,9\n10,0,5,2\n")
+    log = read_log(tmp_path / "log.csv", since="5")
+    assert (log.nodes, log.in_use, log.skipped) == (2, 2, {"submitted before 5": 1})
+    assert read_log(tmp_path / "log.csv", until="10").skipped == {"submitted at 10 or later": 1}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"since": "soon"}, "since must be a date such as 2025-03-01 or .*, got 'soon'"),
+        ({"since": "NaT"}, "since must be a date"),
+        ({"since": "2025-03-01"}, "log has no dates; give since in seconds, as in its column subm"),
+        ({"until": 3}, "until must be a text, got 3"),
+        ({"since": "99"}, r"no job is left \(submitted before 99: 2\); change since or until"),
+    ],
+)
+def test_a_part_that_cannot_be_taken_is_refused(tmp_path, given, message):
+    (tmp_path / "log.csv").write_text("submit,run_time,processors\n0,5,9\n10,5,2\n")
+    with pytest.raises(InputError, match=message):
+        read_log(tmp_path / "log.csv", **given)
 
 
 # --- SWF by pandas against Python's own numbers ---

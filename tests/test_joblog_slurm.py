@@ -269,6 +269,59 @@ def test_any_separator_is_read(tmp_path, separator):
     assert log.jobs["run_time"].tolist() == [3600]
 
 
+def test_a_spreadsheet_may_have_put_fields_into_quotes(tmp_path):
+    header = f"{HEADER},AllocTRES".replace("|", ",")
+    fields = [*changed(User='a "b", c').split("|"), "cpu=64,gres/gpu=4,node=2"]
+    quoted = ",".join('"{}"'.format(field.replace('"', '""')) for field in fields)
+    some = ",".join([*JOB.replace("1|", "2|", 1).split("|"), '"cpu=64,gres/gpu=4,node=2"'])
+    for count, size in (("processors", 64), ("gpus", 4), ("nodes", 2)):
+        log = read(tmp_path, header, quoted, some, count=count)
+        assert (log.jobs["processors"].tolist(), log.skipped) == ([size, size], {})
+    assert log.jobs["user"].tolist() == ['a "b"  c', "ann"]
+
+
+def test_a_waiting_job_may_have_the_start_that_is_expected(tmp_path):
+    waits = changed(JobID="2", State="PENDING", Start="2025-05-02T00:00:00", End="Unknown")
+    assert read(tmp_path, HEADER, JOB, waits).skipped == {slurm_exports.WAITING: 1}
+
+
+#: What issue threads of other tools tell of; how many jobs are used, and what is left out or said.
+OF_THREADS = {
+    "troycomi/reportseff#30": ([changed(User="x | grep hot", JobID="2")], 1, "without the 11"),
+    "aws-samples/hpc-cost-simulator#61": (
+        [changed(JobID="2", State="CANCELLED by 3", Start="None", ElapsedRaw="0")], 1, "not started"
+    ),
+    "aws-samples/hpc-cost-simulator#59": (
+        [changed(JobID="1.0", State="CANCELLED", User="", Partition="", TimelimitRaw="")],
+        1,
+        "step of a job",
+    ),
+    "troycomi/reportseff#25": (
+        [changed(State="REQUEUED", Submit="2025-05-01T00:20:00", Start="2025-05-01T00:20:00")],
+        2,
+        "lines have the JobID of an earlier job",
+    ),
+    "gc3pie/gc3pie#524": ([changed(JobID="2", State="RUNNING")], 1, "still running"),
+    "vpenso/prometheus-slurm-exporter#16": (
+        [changed(JobID="12345_[1-10]", State="PENDING", Start="Unknown", End="Unknown")],
+        1,
+        "not started",
+    ),
+    "rackslab/Slurm-web#752": (
+        [changed(Submit="2025-06-01T00:00:00", Start="2025-06-01T00:00:00",
+                 End="2025-06-01T01:00:00")], 2, "number that came again"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("thread", OF_THREADS)
+def test_exports_that_other_tools_stumbled_over_are_read_and_counted(tmp_path, thread):
+    lines, used, said = OF_THREADS[thread]
+    log = read(tmp_path, HEADER, JOB, *lines)
+    assert len(log.jobs) == used
+    assert said in f"{log.skipped} {log.notes}"
+
+
 @pytest.mark.parametrize("name", ["export.csv", "export.swf", "export", "export.txt.gz"])
 def test_the_accounting_is_recognised_by_its_content(tmp_path, name):
     (tmp_path / name).write_text(f"\ufeff{HEADER.lower()}\r\n{JOB}\r\n", "utf-8")

@@ -1,7 +1,6 @@
 """Every path that a user gives is used, or refused in words; what is refused leaves nothing."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from dlsim.live.loads import lines, records
 from dlsim.output_folder import OutputFolder
 from dlsim.study.report import Results
 from dlsim.user_code import load_user_code
+from tests.children import forked
 from tests.readers import READERS
 from tests.small_notebooks import write_notebook
 
@@ -145,16 +145,22 @@ def test_a_folder_of_a_user_that_is_not_there_is_a_name(odd, monkeypatch, capsys
 
 
 @posix
-@pytest.mark.parametrize("words", ["list", "claims mcdf", "reproduce theory", "lab", "run x.ipynb"])
-def test_a_current_folder_that_was_removed_is_said(tmp_path, words):
-    gone = tmp_path / "gone"
-    gone.mkdir()
-    code = "import os, sys; from dlsim.cli import main; os.rmdir('.'); sys.exit(main(sys.argv[1:]))"
-    code = code.replace("os.rmdir('.')", f"os.rmdir({str(gone)!r})")
+def test_a_current_folder_that_was_removed_is_said(tmp_path):
+    code = """
+import io
+from dlsim.cli import main
+
+def do(words):
+    gone = words.replace(" ", "-")
+    os.mkdir(gone)
+    os.chdir(gone)
+    os.rmdir(os.getcwd())
+    sys.stderr = io.StringIO()
+    say(words, "->", main(words.split()), sys.stderr.getvalue().replace("\\n", " "))
+"""
+    commands = ["list", "claims mcdf", "reproduce theory", "lab", "run x.ipynb"]
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", code, *words.split()], cwd=gone, env=environment,
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 2
-    assert done.stderr.startswith("dlsim: the current folder cannot be used"), done.stderr
+    with forked(code, commands, cwd=tmp_path, env=environment) as process:
+        said = process.stdout.read()
+    for words in commands:
+        assert f"{words} -> 2 dlsim: the current folder cannot be used" in said, said

@@ -13,7 +13,7 @@ from dlsim.errors import InputError, ScheduleError
 from dlsim.realtime import Cluster, Policy, Reading, simulate, split_load, workload
 from dlsim.realtime.model import SPLIT_KINDS
 from tests import strategies
-from tests.scale import scale_count
+from tests.scale import LONG, scale_count
 from tests.twins import inserted
 from tests.twins.own import Twin
 
@@ -127,7 +127,7 @@ def met(name, seed):
 
 @pytest.mark.parametrize("name", ROWS)
 def test_rules_of_ones_own_decide_as_the_plain_twin(name):
-    for seed in range(scale_count(40)):
+    for seed in range(scale_count(40, LONG)):
         records, s, what = met(name, seed)
         found = strategies.differences(records, s)
         assert not found, (seed, what, found)

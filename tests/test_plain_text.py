@@ -165,9 +165,13 @@ def test_a_policy_whose_label_is_a_formula_is_refused(label):
         find_records("policy", [f"{label}=EDF-DLT"], POLICIES)
 
 
+@pytest.fixture(scope="module")
+def shown():
+    return Shown(explore.queue)
+
+
 @pytest.mark.parametrize("text", HOSTILE)
-def test_a_panel_says_what_it_was_given_as_text(text):
-    shown = Shown(explore.queue)
+def test_a_panel_says_what_it_was_given_as_text(shown, text):
     shown.controls["cpu"].value = text
     outline = Outline(shown.text("error"))  # a widget of the kind HTML sets no formulas
     assert outline.elements == ['<div class="dlsim-error" role="status" aria-live="polite">']

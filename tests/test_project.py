@@ -389,6 +389,11 @@ def code_cells(path):
     return [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
 
 
+def cells_on_pages(path):
+    """The code cells whose code stands on the page."""
+    return [c for c in code_cells(path) if "remove-input" not in c.metadata.get("tags", [])]
+
+
 def is_parameters(cell):
     return "parameters" in cell.metadata.get("tags", [])
 
@@ -415,11 +420,12 @@ class TestNotebook:
         assert "widgets" not in nbformat.read(path, as_version=4).metadata
 
     def test_first_code_cell_is_the_one_parameters_cell(self, path):
-        cells = code_cells(path)
+        """Only the place of the conclusions, whose code no page shows, may stand before it."""
+        cells = cells_on_pages(path)
         assert [is_parameters(cell) for cell in cells] == [True] + [False] * (len(cells) - 1)
 
     def test_parameters_are_typed_literals_with_a_comment(self, path):
-        source = code_cells(path)[0].source
+        source = cells_on_pages(path)[0].source
         lines, seen = source.splitlines(), {}
         for node in ast.parse(source).body:
             assert isinstance(node, ast.AnnAssign), ast.unparse(node)

@@ -1,8 +1,9 @@
 """The usable jobs of a log, whatever its format; what is left out is counted by reason."""
 
 import os
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pandas as pd
 
 from dlsim.errors import InputError
 from dlsim.files import StrPath, line_error
-from dlsim.validate import one_of
+from dlsim.validate import one_of, text
 
 #: Largest submit time in seconds; larger numbers are milliseconds, or not times.
 MAX_SECONDS = 1e11
@@ -170,6 +171,51 @@ def make_log(
     return Log(
         table, size, source, in_use, None, header or {}, skipped, list(notes), submit_is_start
     )
+
+
+def cut_log(path: StrPath, log: Log, since: str = "", until: str = "") -> Log:
+    """Return the log of the jobs that were submitted from `since` on and before `until`.
+
+    Each is a date of the log's time zone, a number of seconds on the clock of `log.jobs`, or "".
+    The others are counted as left out.
+    """
+    submit, reasons = log.jobs["submit"], dict[str, Any]()
+    if text("since", since):
+        reasons[f"submitted before {since}"] = submit < _instant(path, "since", since, log.epoch)
+    if text("until", until):
+        name = f"submitted at {until} or later"
+        reasons[name] = submit >= _instant(path, "until", until, log.epoch)
+    if not reasons:
+        return log
+    why = first_reason(reasons, log.jobs.index)
+    jobs, skipped = log.jobs[why == ""], {**log.skipped, **count_reasons(why)}
+    if jobs.empty:
+        counts = ", ".join(f"{reason}: {n}" for reason, n in count_reasons(why).items())
+        raise InputError(f"{os.fspath(path)}: no job is left ({counts}); change since or until")
+    start = jobs["submit"] + (jobs["wait"].fillna(0) if log.submit_is_start else jobs["wait"])
+    ran = jobs[start.notna()]
+    in_use = most_in_use(start[start.notna()], ran["run_time"], ran["processors"])
+    in_use = max(in_use, int(jobs["processors"].max()))
+    nodes = in_use if log.nodes_from == "estimate" else log.nodes
+    return replace(log, jobs=jobs, skipped=skipped, in_use=in_use, nodes=nodes)
+
+
+def _instant(path: StrPath, name: str, given: str, epoch: pd.Timestamp | None) -> float:
+    """Return a date, or a number of seconds, on the clock of a log whose second 0 is `epoch`."""
+    if re.fullmatch(r"\s*-?\d{1,15}(\.\d*)?\s*", given):
+        return float(given)
+    rule = "a date such as 2025-03-01 or 2025-03-01T12:00, or a number of seconds"
+    try:
+        date = pd.Timestamp(given)
+        date = date if date.tz or epoch is None else date.tz_localize(epoch.tz)
+    except ValueError as error:  # also OutOfBoundsDatetime, and an hour that the clock left out
+        raise InputError(f"{name} must be {rule}, got {given!r}") from error
+    if date is pd.NaT:
+        raise InputError(f"{name} must be {rule}, got {given!r}")
+    if epoch is None:
+        what = f"{os.fspath(path)}: the log has no dates"
+        raise InputError(f"{what}; give {name} in seconds, as in its column submit")
+    return (date - epoch).total_seconds()
 
 
 def _job_labels(used: pd.DataFrame) -> pd.Index:

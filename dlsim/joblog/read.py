@@ -6,7 +6,7 @@ from itertools import islice
 
 from dlsim.errors import InputError
 from dlsim.files import MAX_LOG_BYTES, StrPath, line_error, numbered_lines
-from dlsim.joblog.log import Log
+from dlsim.joblog.log import Log, cut_log
 from dlsim.joblog.slurm import COUNTED, SACCT_COMMAND, header_of, read_slurm_log
 from dlsim.joblog.swf import read_swf_log
 from dlsim.joblog.table import REQUIRED_COLUMNS, read_table_log
@@ -62,6 +62,8 @@ def read_log(
     *,
     queue: str = "",
     count: str = "processors",
+    since: str = "",
+    until: str = "",
     limit: int = MAX_LOG_BYTES,
 ) -> Log:
     """Read a job log: the Standard Workload Format, CSV, or the accounting of Slurm.
@@ -86,6 +88,9 @@ def read_log(
         The only queue (Slurm: partition) whose jobs are used; "": all.
     count : str
         What counts as a processor: one of `COUNTED`; "gpus" and "nodes" are known for Slurm only.
+    since, until : str
+        Only jobs submitted from `since` on and before `until` are used: dates in the time zone of
+        the log, or seconds as in the column submit of its jobs; "": no limit.
     limit : int
         Largest number of bytes, after decompression.
 
@@ -111,10 +116,12 @@ def read_log(
     if format == "auto":
         format = recognise(path, limit)  # noqa: A001
     if format == "slurm":
-        return read_slurm_log(path, nodes, queue, count, limit)
-    if count != "processors":
+        log = read_slurm_log(path, nodes, queue, count, limit)
+    elif count != "processors":
         what = f"count={count!r} needs the accounting of Slurm, and this is {FORMATS[format]}"
         raise InputError(f"{path}: {what}; leave count out")
-    if format == "csv":
-        return read_table_log(path, nodes, queue, ignore, limit)
-    return read_swf_log(path, nodes, queue, limit)
+    elif format == "csv":
+        log = read_table_log(path, nodes, queue, ignore, limit)
+    else:
+        log = read_swf_log(path, nodes, queue, limit)
+    return cut_log(path, log, since, until)

@@ -55,6 +55,8 @@ COUNTED = {
 _RUNNING = frozenset("RUNNING SUSPENDED COMPLETING CONFIGURING RESIZING STOPPED SIGNALING".split())
 #: States of jobs that hold processors whatever End says: sacct -T writes the end of its window.
 _ALWAYS_RUNNING = frozenset(["RUNNING", "R"])
+#: States of jobs that have not started, even if Start says when they are expected to.
+_WAITING = frozenset(["PENDING", "PD"])
 #: Days, and up to three numbers.
 _NUMBER = r"(\d{1,12}(?:\.\d*)?)"
 _DURATION = re.compile(rf"(?:(\d{{1,6}})-)?{_NUMBER}(?::{_NUMBER})?(?::{_NUMBER})?")
@@ -65,6 +67,8 @@ _LINES_AT_ONCE = 2**16
 _MOST_LINES_BEFORE_HEADER = 20
 #: Separator of fields if that of the file has several letters (``--delimiter``).
 _UNIT_SEPARATOR = b"\x1f"
+#: Separators of tables that a spreadsheet saved, in which fields may be quoted.
+_OF_SPREADSHEETS = (b",", b";", b"\t")
 
 
 def header_of(line: bytes) -> tuple[list[str], bytes]:
@@ -114,7 +118,7 @@ def _resource(text: str, name: str) -> float:
     >>> _resource("gres/gpu:a100=1,gres/gpu:v100=2", "gres/gpu")
     3.0
     """
-    amounts = dict(entry.strip().rpartition("=")[::2] for entry in text.split(","))
+    amounts = dict(entry.rpartition("=")[::2] for entry in text.replace(",", " ").split())
     if name in amounts:
         return _count(amounts[name])
     return sum(_count(amount) for key, amount in amounts.items() if key.startswith(f"{name}:"))
@@ -141,6 +145,17 @@ def _seconds(texts: pd.Series) -> NDArray[np.float64]:
     return seconds
 
 
+def _unquoted(line: bytes, separator: bytes) -> bytes:
+    """Return a line without quotes; blanks stand for separators within the fields.
+
+    >>> _unquoted(b'1,"cpu=8,node=1"', b",")
+    b'1,cpu=8 node=1'
+    """
+    one = separator.decode("latin-1")
+    fields = next(csv.reader([line.decode("latin-1")], delimiter=one))
+    return one.join(field.replace(one, " ") for field in fields).encode("latin-1")
+
+
 def _batches(
     path: StrPath, limit: int, unlike: Counter[str]
 ) -> Iterator[tuple[int, list[str], bytes, list[bytes]]]:
@@ -164,6 +179,8 @@ def _batches(
             continue
         if not names:
             break
+        if separator in _OF_SPREADSHEETS and b'"' in text:
+            text = _unquoted(text, separator)
         if text.count(separator) != len(names) - 1 or b"\0" in text or b"\r" in text:
             unlike[f"line without the {len(names)} fields of its header"] += 1
             continue
@@ -238,8 +255,9 @@ def _parse_batch(
         state = pd.Series(_each(texts["state"], lambda text: text.split(" ")[0], object))
     has_started = jobs["start"].notna()
     has_no_end = jobs["end"].isna() if "end" in texts else state.isin(_RUNNING)
-    jobs["is_running"] = state.isin(_ALWAYS_RUNNING) | (has_started & has_no_end)
-    jobs["is_waiting"] = ~has_started if "start" in texts else False
+    jobs["is_waiting"] = state.isin(_WAITING) | (~has_started if "start" in texts else False)
+    runs = state.isin(_ALWAYS_RUNNING) | (has_started & has_no_end)
+    jobs["is_running"] = runs & ~state.isin(_WAITING)
     jobs["is_step"] = ["." in job for job in jobs["job"]]
     return jobs
 

@@ -11,8 +11,9 @@ from dlsim.joblog.log import Log, make_log
 #: Rule of each column that a table must have, and may have.
 REQUIRED_COLUMNS = {"submit": "nonnegative", "run_time": "nonnegative", "processors": "whole"}
 OPTIONAL_COLUMNS = {
-    "wait": "known or -1", "estimate": "known or -1", "user": "any", "group": "any", "queue": "any",
-}  # fmt: skip
+    **dict.fromkeys(("wait", "estimate"), "known, -1 or blank"),
+    **dict.fromkeys(("user", "group", "queue"), "any"),
+}
 
 
 def read_table_log(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dlsim.study.sizes import show_sizes
     from dlsim.study.stats import summary
     from dlsim.study.style import policy_style, student_interval
-    from dlsim.study.sweeps import sweep
+    from dlsim.study.sweeps import one_bar, sweep
 
 __all__ = [
     "claim_points",
@@ -31,6 +31,7 @@ __all__ = [
     "judge",
     "map_of_readings",
     "note_missing",
+    "one_bar",
     "plot_claim",
     "plot_comparison",
     "policy_style",
@@ -53,6 +54,7 @@ _MODULE_OF = {
     "judge": "judging",
     "map_of_readings": "readings",
     "note_missing": "session",
+    "one_bar": "sweeps",
     "plot_claim": "judging",
     "plot_comparison": "comparison",
     "policy_style": "style",

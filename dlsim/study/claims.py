@@ -6,16 +6,20 @@ gives the *region* in which the statistic must lie (`MARGINS`).
 
 A point is *for* the claim if its interval lies wholly in the region, *against* it if the interval
 lies wholly outside, and *open* otherwise; for a region with two ends this is a test of
-equivalence. The verdict on its points, a family of comparisons, is
+equivalence. "About" a number asks in addition that the interval contains that number, as far as its
+printed digits tell it. The verdict on its points, a family of comparisons, is
 
 - *supported* if every point is for it, each by its own 95 % interval (an intersection of tests,
   which needs no correction);
 
 otherwise, by intervals that cover all points of the family at once with probability 95 %,
 
-- *contradicted* if a point is against it and none for it, *mixed* if there are both,
-- *partly supported* if a point is for it and none against it, *inconclusive* if there is neither.
+- *inconclusive* if no point is decided, that is, for or against it,
+- *contradicted* if fewer than a tenth of the decided points are for it,
+- *partly supported* if fewer than a tenth of the decided points are against it,
+- *mixed* otherwise.
 
+So a further point against a claim never makes its verdict milder.
 A claim is *stronger than claimed* if every point is against it because it exceeds the paper's
 number in the paper's favour. The verdict on a theorem is the status of its statement in
 `dlsim.theory`.
@@ -27,6 +31,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from functools import cache, partial
 from itertools import combinations
 from pathlib import Path
@@ -50,7 +55,7 @@ MARGINS = {
     "marginal": 0.02,  # nearer to 0 than the margin
     "close": 0.05,  # at most the margin away from 0
     "same": 0.02,  # any two points at most the margin apart
-    "about": 0.0,  # within a fifth of the printed number; the margin widens the region
+    "about": 0.1,  # at most this part of the printed number away from it
     "between": 0.0,  # from the first to the second printed number; the margin widens the region
 }
 #: The sides of a claim that a point can be on.
@@ -75,15 +80,15 @@ VERDICTS = {
     ),
     "partly supported": VerdictWord(
         "◐", "#E3EFB4",
-        "Some comparisons come out as claimed, and none is shown to be otherwise.",
+        "Of the comparisons that are decided, more than nine in ten come out as claimed.",
     ),
     "mixed": VerdictWord(
         "◪", "#F6E7A8",
-        "Some comparisons come out as claimed, and others are shown to be otherwise.",
+        "At least a tenth of the decided comparisons comes out as claimed, a tenth otherwise.",
     ),
     "contradicted": VerdictWord(
         "✗", "#F2B999",
-        "Some comparisons are shown to be otherwise, and none comes out as claimed.",
+        "Of the comparisons that are decided, more than nine in ten come out otherwise.",
     ),
     "inconclusive": VerdictWord(
         "?", "#DCE3F2",
@@ -110,10 +115,14 @@ COLUMNS = {
     **dict.fromkeys(("smallest", "largest", "detectable"), "number or blank"),
     **dict.fromkeys(("none", "cases", "steps", "wrong"), "number or blank"),
     **dict.fromkeys(("median", "outlier", "mean_without"), "number or blank"),
-    **dict.fromkeys(("outlier_at", "unit", "scale", "sample", "experiment", "reason"), "any"),
+    **dict.fromkeys(
+        ("half", "twice", "outlier_at", "unit", "scale", "sample", "experiment", "reason"), "any"
+    ),
 }
 #: Directions of claims that compare with printed numbers, and with how many.
 PRINTED = {"about": 1, "between": 2}
+#: Units of shares, which are kept as fractions.
+SHARE_UNITS = ("%", "points")
 #: On which side of the printed number the measured one would be even better for the paper.
 FAVOURS = ("", "more", "less")
 
@@ -153,6 +162,8 @@ class Claim:
     range: tuple[float, ...] = ()  # the ends of what the statistic can be
     favour: str = ""  # one of `FAVOURS`
     shown: str = ""  # the sentence that readers see, where `text` does not stand alone
+    reply: str = ""  # what the authors of the paper answered, with date and place
+    within: tuple[float, ...] = ()  # the region of a reader's own rule, in place of the claim's
     quote: str = ""  # the paper's own words, where they are few
 
     @property
@@ -182,16 +193,31 @@ class Claim:
         if math.isnan(self.margin):
             object.__setattr__(self, "margin", MARGINS[self.direction])
 
+    @property
+    def has_our_margin(self) -> bool:
+        """Whether the margin is ours, rather than a number that the paper prints."""
+        return bool(self.margin) and self.margin not in self.printed and not self.within
+
+    @property
+    def rounding(self) -> float:
+        """Half a unit of the last digit of the printed number; a share is printed in percent."""
+        digits = -int(Decimal(str(self.printed[0])).as_tuple().exponent)
+        return 0.5 * 10.0 ** -max(digits, 2 if self.unit in SHARE_UNITS else 0)
+
     def _refuse(self, rule: str, value: object) -> None:
         raise InputError(f"claim {self.id}: {rule}; got {value!r}")
 
     @property
     def region(self) -> tuple[float, float]:
         """Where the statistic must lie, as (least, greatest)."""
-        if self.direction in PRINTED:
-            first, last = self.printed[0], self.printed[-1]
-            ends = (first, last) if self.direction == "between" else (0.8 * first, 1.2 * first)
-            return min(ends) - self.margin, max(ends) + self.margin
+        if self.within:
+            return self.within[0], self.within[1]
+        if self.direction == "about":
+            [number] = self.printed
+            half = self.margin * abs(number)
+            return number - half, number + half
+        if self.direction == "between":
+            return self.printed[0] - self.margin, self.printed[1] + self.margin
         if self.direction == "below":
             return -math.inf, self.margin
         half_line = self.direction in ("above", "dramatic")
@@ -210,6 +236,7 @@ _FIELDS = files.field_rules(
     range=_to_numbers,
     margin=partial(number, low=-MAX_MAGNITUDE, rule="a number"),
 )
+del _FIELDS["within?"]  # it comes from a call of `dlsim.study.judge`, not from a file
 
 
 def _read_claims(path: StrPath) -> tuple[Claim, ...]:
@@ -261,7 +288,8 @@ class Verdict:
     def row(self) -> dict[str, Any]:
         """The verdict as a row of a scorecard."""
         about = {"id": self.claim.id, "verdict": self.word, "unit": self.claim.unit}
-        return {**_NOT_MEASURED, **self.numbers, **about, "reason": self.reason}
+        blank = _NOT_MEASURED | {"experiment": "as shipped"}
+        return {**blank, **self.numbers, **about, "reason": self.reason}
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -369,8 +397,11 @@ def _exact_bounds(shares: pd.DataFrame, points: int, claim: Claim) -> Any:
 def _sides(low: Any, high: Any, claim: Claim) -> Any:
     """Return "for" for intervals inside the region, "against" outside, and "open" across."""
     least, greatest = claim.region
-    if claim.direction in ("close", "same", *PRINTED):
+    if claim.within or claim.direction in ("close", "same", *PRINTED):
         inside, outside = (least <= low) & (high <= greatest), (high < least) | (low > greatest)
+        if claim.direction == "about" and not claim.within:
+            [number] = claim.printed
+            inside &= (low <= number + claim.rounding) & (high >= number - claim.rounding)
     else:
         inside, outside = (least < low) & (high < greatest), (high <= least) | (low >= greatest)
     return np.select([inside, outside], ["for", "against"], "open")
@@ -387,12 +418,14 @@ def _merge_groups(sides: Any, groups: "pd.Series[Any]") -> list[str]:
     return merged
 
 
-def _choose_word(alone: list[str], at_once: list[str]) -> str:
-    if set(alone) == {"for"}:
-        return "supported"
-    if "against" in at_once:
-        return "mixed" if "for" in at_once else "contradicted"
-    return "partly supported" if "for" in at_once else "inconclusive"
+def word_of_counts(supporting: int, against: int) -> str:
+    """Return the verdict where not all points are for a claim: by its decided points."""
+    decided = supporting + against
+    if not decided:
+        return "inconclusive"
+    if 10 * supporting < decided:
+        return "contradicted"
+    return "partly supported" if 10 * against < decided else "mixed"
 
 
 def _exceeds(points: pd.DataFrame, claim: Claim) -> bool:
@@ -453,34 +486,68 @@ def judge_points(points: pd.DataFrame, claim: Claim) -> Verdict:
     """
     if points.empty:
         return Verdict(claim, "not checkable", "No point was run.", intervals=points)
-    frame = intervals(points, claim)
-    alone = _sides(frame["low"], frame["high"], claim)
-    at_once = _sides(frame["least"], frame["most"], claim)
-    groups = frame["group"] if "group" in frame else pd.Series(frame.index)
-    word = _choose_word(_merge_groups(alone, groups), _merge_groups(at_once, groups))
-    sides = alone if word == "supported" or len(frame) == 1 else at_once
-    count = Counter(_merge_groups(sides, groups))
-    worst_point: Any = frame.iloc[_find_worst_point(frame, sides, claim)].to_dict()
+    runs = int(points["n"].min()) if "n" in points else 0
+    return judge_intervals(intervals(points, claim), claim, runs)
+
+
+def judge_intervals(frame: pd.DataFrame, claim: Claim, runs: int = 0) -> Verdict:
+    """Judge a claim by its points with their intervals, as `intervals` returns them.
+
+    Where the margin is ours, the verdict says what it would be at half and at twice the margin.
+    """
+    word, chosen, merged = _choose_sides(frame, claim)
+    count = Counter(merged)
+    worst_point: Any = frame.iloc[_find_worst_point(frame, chosen, claim)].to_dict()
     numbers = {name: worst_point[name] for name in (*ENDS, *_BESIDE) if name in worst_point}
-    numbers |= {"what": worst_point["point"]}
-    numbers |= {"runs": int(points["n"].min()) if "n" in points else 0}
+    numbers |= {"what": worst_point["point"], "runs": runs}
     numbers |= {"smallest": frame["estimate"].min(), "largest": frame["estimate"].max()}
     if frame[["low", "high"]].isna().any(axis=1).all():
         what = "No point has an interval: give it two runs or more, that are not all equal."
         return Verdict(claim, "not checkable", what, numbers, frame)
-    if word == "contradicted" and set(count) == {"against"} and _exceeds(frame, claim):
-        word = "stronger than claimed"
     numbers |= {side: count[side] for side in SIDES} | {"points": count.total()}
-    numbers |= _count_notes(frame, groups)
+    numbers |= _count_notes(frame)
     if count["open"]:
-        numbers["detectable"] = _smallest_effect(frame, sides)
+        numbers["detectable"] = _smallest_effect(frame, chosen)
+    for name, other in _other_margins(claim).items():
+        numbers[name] = _choose_sides(frame, other)[0]
     return Verdict(claim, word, "", numbers, frame)
 
 
-def _count_notes(frame: pd.DataFrame, groups: "pd.Series[Any]") -> dict[str, float]:
+def _groups(frame: pd.DataFrame) -> "pd.Series[Any]":
+    """Return the numbers of the comparisons that the points belong to."""
+    return frame["group"] if "group" in frame else pd.Series(frame.index, index=frame.index)
+
+
+def _choose_sides(frame: pd.DataFrame, claim: Claim) -> tuple[str, Any, list[str]]:
+    """Return the verdict, the side of every point that it rests on, and of every comparison."""
+    alone = _sides(frame["low"], frame["high"], claim)
+    at_once = _sides(frame["least"], frame["most"], claim)
+    merged_alone, merged = (_merge_groups(sides, _groups(frame)) for sides in (alone, at_once))
+    if set(merged_alone) == {"for"}:
+        return "supported", alone, merged_alone
+    word = word_of_counts(merged.count("for"), merged.count("against"))
+    if word == "contradicted" and set(merged) == {"against"} and _exceeds(frame, claim):
+        word = "stronger than claimed"
+    return word, at_once, merged
+
+
+def _other_margins(claim: Claim) -> dict[str, Claim]:
+    """Return the claim with half and with twice a margin of ours, where that can be."""
+    if not claim.has_our_margin:
+        return {}
+    both = {"half": 0.5, "twice": 2.0}
+    claims = {name: replace(claim, margin=factor * claim.margin) for name, factor in both.items()}
+    least, greatest = claim.range or (-math.inf, math.inf)
+    can_be = {
+        name: one.region[0] < greatest and one.region[1] > least for name, one in claims.items()
+    }
+    return {name: one for name, one in claims.items() if can_be[name]}
+
+
+def _count_notes(frame: pd.DataFrame) -> dict[str, float]:
     """Count comparisons in which no case occurred, and steps of a trend in the other direction."""
     empty = frame["total"].notna() & (frame["estimate"] == 0) & (frame["discordant"] == 0)
-    none = int(empty.groupby(groups.to_numpy()).all().sum())
+    none = int(empty.groupby(_groups(frame).to_numpy()).all().sum())
     notes = {"none": none, "cases": frame.loc[empty, "total"].max()} if none else {}
     if "steps" in frame:
         notes |= {name: int(frame[name].sum()) for name in ("steps", "wrong")}
@@ -490,7 +557,8 @@ def _count_notes(frame: pd.DataFrame, groups: "pd.Series[Any]") -> dict[str, flo
 def judge_claim(claim: Claim, points: pd.DataFrame | None = None) -> Verdict:
     """Judge a theorem by its statement if `dlsim.theory` has it, any other claim by its numbers."""
     done = Verdict(claim, "not checkable") if points is None else judge_points(points, claim)
-    status = theorem_status(claim.statement)[0] if claim.kind == "theorem" else ""
+    is_proof = claim.kind == "theorem" and not claim.within
+    status = theorem_status(claim.statement)[0] if is_proof else ""
     return replace(done, word=VERDICT_OF_STATUS[status], reason="") if status else done
 
 

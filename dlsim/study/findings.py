@@ -123,9 +123,9 @@ class Finding:
         literal = [re.sub(r"(\\ )+", r"\\s+", re.escape(part)) for part in words[::2]]
         # a quotation mark in a TOML text has a backslash
         pattern = _NUMBER.join(f"({part})" for part in literal).replace('"', r'\\?"')
-        values = [_shown(self.values[name], folder) for name in words[1::2]]
 
         def renewed(found: re.Match[str]) -> str:
+            values = [_shown(self.values[name], folder) for name in words[1::2]]
             kept = found.groups()
             return kept[0] + "".join(new + part for new, part in zip(values, kept[1:], strict=True))
 

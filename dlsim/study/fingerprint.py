@@ -79,7 +79,7 @@ def _is_importable(thing: Any) -> bool:
         return False
 
 
-class _Digester(cloudpickle.Pickler):
+class Digester(cloudpickle.Pickler):
     """Write a pickle that is only digested, and note the packages that it refers to by name."""
 
     def __init__(self, packages: set[str]) -> None:
@@ -93,7 +93,7 @@ class _Digester(cloudpickle.Pickler):
         if isinstance(thing, str):
             return thing.encode(errors="surrogatepass")
         if isinstance(thing, set | frozenset):
-            return "set", sorted(self._digest(member) for member in thing)
+            return "set", sorted(self.copy().digest(member) for member in thing)
         if isinstance(thing, types.CodeType):
             return self._code(thing)
         if hasattr(thing, "py_func"):  # compiled by numba
@@ -106,10 +106,14 @@ class _Digester(cloudpickle.Pickler):
             self.packages.add(thing.__name__)
         return None
 
-    def _digest(self, thing: Any) -> bytes:
-        other = _Digester(self.packages)
-        other.dump(thing)
-        return hashlib.sha256(other.stream.getvalue()).digest()
+    def copy(self) -> "Digester":
+        """Return a digester that has written nothing yet, and notes the same packages."""
+        return Digester(self.packages)
+
+    def digest(self, thing: Any) -> str:
+        """Return the digest of an object; a digester writes only one."""
+        self.dump(thing)
+        return hashlib.sha256(self.stream.getvalue()).hexdigest()
 
     def _code(self, code: types.CodeType) -> Any:
         """Return the instructions and names of a code object, without its place in a file."""
@@ -226,6 +230,5 @@ def fingerprint(thing: Any) -> tuple[str, frozenset[str]]:
 
     What has no meaning outside this process raises what pickling raises.
     """
-    digester = _Digester(set())
-    digester.dump(thing)
-    return hashlib.sha256(digester.stream.getvalue()).hexdigest(), frozenset(digester.packages)
+    digester = Digester(set())
+    return digester.digest(thing), frozenset(digester.packages)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -10,6 +11,7 @@ from matplotlib.axes import Axes
 from dlsim.errors import InputError
 from dlsim.study import claims, session
 from dlsim.study.claims import Claim, Verdict
+from dlsim.study.experiment import name_experiment, tabulate_experiments
 from dlsim.study.measure import MEASURES, Measure
 from dlsim.study.verdict import explain
 from dlsim.validate import one_of
@@ -68,10 +70,24 @@ def measure_claim(
     except KeyError as error:
         reason = f"The frame has no {error.args[0]!r}, on which this claim is measured."
         return Verdict(claim, "not checkable", reason)
-    return claims.judge_claim(claim, points)
+    verdict = claims.judge_claim(claim, points)
+    experiment = name_experiment(arguments.values()) if arguments else "as shipped"
+    return replace(verdict, numbers={**verdict.numbers, "experiment": experiment})
 
 
-def judge(names: str | Sequence[str], *frames: pd.DataFrame, **named: pd.DataFrame) -> MarkdownText:
+def _by_readers_rule(claim: Claim, within: Sequence[float]) -> Claim:
+    """Return a claim whose statistic must lie between two numbers that a reader gives."""
+    if len(within) != 2 or not within[0] < within[1]:  # NaN is no end either
+        raise InputError(f"within must be two numbers, the smaller one first; got {within!r}")
+    return replace(claim, favour="", within=(float(within[0]), float(within[1])))
+
+
+def judge(
+    names: str | Sequence[str],
+    *frames: pd.DataFrame,
+    within: Sequence[float] | None = None,
+    **named: pd.DataFrame,
+) -> MarkdownText:
     """Judge claims of the paper on frames, keep the verdicts, and return them in words.
 
     Rows of a user's own policies are left out: they are no part of what the paper claims.
@@ -84,21 +100,32 @@ def judge(names: str | Sequence[str], *frames: pd.DataFrame, **named: pd.DataFra
         What the claims are measured on: the frames that the measure of the claim (a function of
         dlsim/papers/<paper>.py) has as parameters, in order or by name. A frame that a claim
         does not use may be named.
+    within : two float, optional
+        A rule of your own: where the statistic must lie, in the unit of the claim (a fraction for
+        shares, 0.05 for five percent; ``math.inf`` for no end). Such a verdict says so, and is no
+        part of the scorecard.
 
     Returns
     -------
     MarkdownText
-        One paragraph per claim: verdict, sentence, the number that decides.
+        Two paragraphs per claim: what was measured, what the claim asks for, and at how many
+        points; then the verdict, the sentence, and the number that decides.
 
     Raises
     ------
     InputError
-        For an unknown claim, or frames that its measure does not take.
+        For an unknown claim, frames that its measure does not take, or a rule that is no range.
     """
     here, paragraphs = session.current(), []
     for name in [names] if isinstance(names, str) else names:
-        here.verdicts[name] = measure_claim(find_claim(name), frames, named)
-        paragraphs.append(explain(here.verdicts[name].claim, here.verdicts[name].row))
+        claim = find_claim(name)
+        if within is None:
+            here.verdicts[name] = verdict = measure_claim(claim, frames, named)
+            paragraphs.append(explain(claim, verdict.row))
+        else:
+            yours = _by_readers_rule(claim, within)
+            verdict = measure_claim(yours, frames, named)
+            paragraphs.append(explain(yours, verdict.row))
     return MarkdownText("\n\n".join(paragraphs))
 
 
@@ -155,7 +182,8 @@ def collect_claim_points() -> pd.DataFrame:
 def show_scorecard(*columns: str) -> Any:
     """Write and show the verdicts on all claims of the paper, in the order of data/claims.toml.
 
-    The points by which they were judged are written, too: data/<paper>-points.csv.
+    The points by which they were judged are written, too: data/<paper>-points.csv; and the digests
+    of the experiments: data/<paper>-experiments.csv.
     At quick scale, under the default reading, the verdict at full scale stands beside.
     Claims that were not judged are shown as such.
 
@@ -174,6 +202,7 @@ def show_scorecard(*columns: str) -> Any:
     card = claims.tabulate(verdicts, **here.sample)
     here.folder_of_results.table(f"{here.paper}-claims", card)
     here.folder_of_results.table(f"{here.paper}-points", collect_claim_points())
+    here.folder_of_results.table(f"{here.paper}-experiments", tabulate_experiments())
     return scorecard.style_verdicts(claims.beside_reference(card), *columns)
 
 

@@ -95,12 +95,18 @@ def style_table(frame: pd.DataFrame) -> Styler:
 
 
 def style_claims(frame: pd.DataFrame, *columns: str) -> Styler:
-    """Show columns of a scorecard, a verdict in colour and symbol."""
+    """Show columns of a scorecard, a verdict in colour and symbol with its number of points."""
     shown = with_sentences(frame)
     words = shown["verdict"]
     colors = words.map({word: one.color for word, one in VERDICTS.items()})
-    inks = "background-color: " + colors + "; color: #1d1d1f; white-space: nowrap"
-    shown = shown.assign(verdict=[f"{VERDICTS[word].symbol} {word}" for word in words])
+    inks = "background-color: " + colors + "; color: #1d1d1f"
+    counted = [
+        " ".join(filter(None, [VERDICTS[word].symbol, whose, word, count]))
+        for word, whose, count in zip(
+            words, shown["whose_experiment"], shown["counted"], strict=True
+        )
+    ]
+    shown = shown.assign(verdict=counted)
     style = style_table(shown[list(columns)])
     if "id" in columns:
         style = style.set_properties(subset=["id"], **{"white-space": "nowrap"})
@@ -110,7 +116,7 @@ def style_claims(frame: pd.DataFrame, *columns: str) -> Styler:
 def style_verdicts(frame: pd.DataFrame, *more: str) -> Styler:
     """Show the claims of one paper, with further columns after the id, and the reasons."""
     beside = ["reference", "agreement"] if frame["reference"].any() else []
-    columns = ("claim", "printed", "measured", "verdict", *beside, "reason")
+    columns = ("claim", "printed", "measured", "verdict", *beside, "readings", "reason")
     return style_claims(frame, "id", *more, *columns)
 
 

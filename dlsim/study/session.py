@@ -47,6 +47,8 @@ class Session:
     executor: Executor | None = None
     #: Verdicts by the id of the claim, in the order of judging.
     verdicts: "dict[str, Verdict]" = field(default_factory=dict)
+    #: Name and digest of every sweep, as `dlsim.study.experiment` tells them.
+    experiments: list[tuple[str, str]] = field(default_factory=list)
     #: Numbers of the figures that earlier cells of the notebook left open.
     earlier_figures: frozenset[int] = frozenset()
 
@@ -59,11 +61,7 @@ class Session:
     def sample(self) -> dict[str, str]:
         """What verdicts say of the sample that they rest on."""
         reading = f"reading {name_reading(self.reading)}" if self.reading else "default reading"
-        return {
-            "scale": self.scale,
-            "sample": f"{self.scale} scale, seed {self.seed}, {reading}",
-            "experiment": "changed" if self.reading else "as shipped",
-        }
+        return {"scale": self.scale, "sample": f"{self.scale} scale, seed {self.seed}, {reading}"}
 
     @property
     def folder_of_results(self) -> "Results":
@@ -103,6 +101,11 @@ def current() -> Session:
     if not _OPEN:
         raise InputError('no paper was started: call start("mcdf") or another one first')
     return _OPEN[-1]
+
+
+def is_open() -> bool:
+    """Tell whether a session is open."""
+    return bool(_OPEN)
 
 
 def sweep_defaults() -> Session:

@@ -28,6 +28,7 @@ from dlsim.errors import DlsimError, InputError, StudyError
 from dlsim.files import MAX_TABLE_BYTES, write_bytes, write_text
 from dlsim.study import session, worker_pool
 from dlsim.study.dask_cluster import cluster_executor
+from dlsim.study.experiment import note_experiment
 from dlsim.study.fingerprint import Used, digest_used, find_used, fingerprint, ship_by_value
 from dlsim.validate import mapping, unwrap_scalar, whole
 
@@ -411,7 +412,20 @@ def sweep(
     run.cells = _cells(places, replicates, seed, folder)
     run.load()
     run.complete(executor, workers)
-    return _frame(run.cells, [run.results[number] for number in range(len(run.cells))])
+    frame = _frame(run.cells, [run.results[number] for number in range(len(run.cells))])
+    if session.is_open() and folder is not None:
+        note_experiment(frame, function, constants, places)
+    return frame
+
+
+@contextmanager
+def one_bar(label: str, total: int) -> Iterator[None]:
+    """Show one progress bar for all sweeps within, of `total` cells at most, with the time left.
+
+    Cells that are kept from an earlier run are not counted.
+    """
+    with progress.shared_bar(label, total, _reporter(label, total)):
+        yield
 
 
 def _folder_or_none(

@@ -5,17 +5,25 @@ it here, when it is shown, and nowhere else.
 """
 
 import math
+from collections import Counter
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import pandas as pd
 
-from dlsim.study.claims import PRINTED, VERDICTS, Claim, load_claims, theorem_status
+from dlsim import files
+from dlsim.study.claims import (
+    SHARE_UNITS,
+    VERDICTS,
+    Claim,
+    load_claims,
+    reference_of,
+    theorem_status,
+)
 
 VerdictRow = Mapping[str, Any]
 
-#: Units of shares, which are kept as fractions.
-_SHARE_UNITS = ("%", "points")
 
 #: What parts of the names of points mean, if their name alone does not say it. A part that is
 #: empty is left out.
@@ -62,7 +70,7 @@ def write_number(value: float, unit: str) -> str:
     """Write a number without its unit: a share as percent with two decimals, else four digits."""
     if math.isnan(value):
         return "?"
-    if unit in _SHARE_UNITS:
+    if unit in SHARE_UNITS:
         text = f"{100 * value:.2f}".rstrip("0").rstrip(".")
         return "0" if text == "-0" else text
     return f"{value:,.0f}" if 1e3 <= abs(value) < 1e15 else f"{value:.4g}"
@@ -86,7 +94,7 @@ def describe_point(name: str) -> str:
 def _describe_place(name: str) -> str:
     words = ""
     for part in name.split(", "):
-        column, _, value = part.rpartition(" ")
+        column, _, value = part.partition(" ")
         text = _PARTS.get(part, part)
         if part not in _PARTS and column in _PLACES:
             text = _PLACES[column].format(value)
@@ -125,29 +133,67 @@ def describe_comparisons(row: VerdictRow) -> str:
 
 
 def describe_threshold(claim: Claim) -> str:
-    """Say which values of the statistic are on the side of a claim."""
-    if claim.direction in PRINTED:
-        return f"The claim asks for {write_numbers(claim.unit, *claim.region)}."
-    words = {
-        "above": "more than",
-        "dramatic": "more than",
-        "below": "less than",
-        "marginal": "a size below",
-        "close": "a size of at most" if claim.margin else "exactly",
-        "same": "no two farther apart than",
-    }
-    asked = f"{words[claim.direction]} {write_numbers(claim.unit, claim.margin)}"
-    return f"The claim asks for {asked}{' (in our reading)' * bool(claim.margin)}."
+    """Say which values of the statistic are on the side of a claim.
+
+    >>> from dlsim.study.claims import load_claims
+    >>> known = {one.id: one for one in load_claims()}
+    >>> describe_threshold(known["mcdf-10"])
+    'The claim asks for more than 10 points (our margin).'
+    """
+    if claim.within:
+        least, greatest = claim.within
+        asked = write_numbers(claim.unit, *claim.within)
+        if math.isinf(greatest):
+            asked = f"at least {write_numbers(claim.unit, least)}"
+        elif math.isinf(least):
+            asked = f"at most {write_numbers(claim.unit, greatest)}"
+        return f"Your rule asks for {asked}."
+    margin = write_numbers(claim.unit, claim.margin)
+    asked = {
+        "above": f"more than {margin}",
+        "dramatic": f"more than {margin}",
+        "below": f"less than {margin}",
+        "marginal": f"a size below {margin}",
+        "close": f"a size of at most {margin}" if claim.margin else f"exactly {margin}",
+        "same": f"no two farther apart than {margin}",
+    }.get(claim.direction) or write_numbers(claim.unit, *claim.region)
+    if claim.direction == "about":
+        return (
+            f"The claim asks for {asked} (our margin: {100 * claim.margin:g} % of the printed "
+            "number), with the printed number in the interval."
+        )
+    return f"The claim asks for {asked}{' (our margin)' * claim.has_our_margin}."
+
+
+def describe_other_margins(row: VerdictRow) -> str:
+    """Say what the verdict would be at half and at twice a margin of ours."""
+    words = {name: row[name] for name in ("half", "twice") if row[name]}
+    if not words:
+        return ""
+    if set(words.values()) == {row["verdict"]}:
+        return f"The verdict would be the same at {' and at '.join(words)} our margin."
+    said = ", ".join(f"{word} at {name}" for name, word in words.items())
+    return f"The verdict would be {said} our margin."
+
+
+def describe_rule(claim: Claim, row: VerdictRow) -> str:
+    """Say what was measured, what the claim asks for, and at how many points."""
+    where = f"Points: {claim.points}"
+    if row["points"]:
+        comparisons = "comparison" if row["points"] == 1 else "comparisons"
+        runs = f", {row['runs']} runs" if row["runs"] else ""
+        where += f" ({row['points']} {comparisons}{runs})"
+    return f"Measured: {claim.statistic}. {describe_threshold(claim)} {where}."
 
 
 def describe_measured(claim: Claim, row: VerdictRow) -> str:
-    """Say what was measured, what the claim asks for, and which point decides."""
+    """Say what came out, and which point decides."""
     if not row["points"] or row["verdict"] == "not checkable":
         return ""
     unit = claim.unit
     low, high = write_number(row["low"], unit), write_number(row["high"], unit)
     number = write_numbers(unit, row["estimate"]) + f" (95 %: {low} to {high})" * (low != high)
-    said = [f"Measured: {claim.statistic}.", describe_threshold(claim)]
+    said = []
     if row["points"] > 1 or row["smallest"] < row["largest"]:
         nearest = {
             "supported": "Closest to failing",
@@ -158,14 +204,13 @@ def describe_measured(claim: Claim, row: VerdictRow) -> str:
         said += [f"All comparisons: {extent}. {where}"]
         said += [_VERSIONS_MEAN] * any(name in row["what"] for name in _VERSIONS)
     else:
-        said.append(f"It is {number}.")
+        said.append(f"The measured number is {number}.")
     if not math.isnan(row["median"]):
         said.append(
             f"Median {write_number(row['median'], unit)}, largest "
             f"{write_number(row['outlier'], unit)} at {row['outlier_at']}, mean without it "
             f"{write_number(row['mean_without'], unit)}."
         )
-    said += [f"Runs: {row['runs']}."] * bool(row["runs"])
     return " ".join(said)
 
 
@@ -180,6 +225,7 @@ def describe_reason(claim: Claim, row: VerdictRow) -> str:
         said.append(row["reason"] or claim.reason or "It was not measured.")
     else:
         said += _describe_notes(claim, row)
+    said += [f"The authors' reply: {claim.reply}"] * bool(claim.reply)
     return " ".join(filter(None, said))
 
 
@@ -201,25 +247,76 @@ def _describe_notes(claim: Claim, row: VerdictRow) -> list[str]:
             f"Of {row['steps']:.0f} steps from one point to the next {row['wrong']:.0f} go the "
             "other way."
         )
-    return notes
+    return [*notes, describe_other_margins(row)]
+
+
+def describe_count(row: VerdictRow) -> str:
+    """Say at how many points the word of a verdict is true; blank for a single point.
+
+    >>> row = {"verdict": "contradicted", "for": 1, "open": 3, "against": 32, "points": 36}
+    >>> describe_count(row)
+    'at 32 of 36 points'
+    """
+    word, points = row["verdict"], row["points"]
+    if points < 2 or word == "not checkable":
+        return ""
+    if word == "mixed":
+        return f"(supported at {row['for']}, contradicted at {row['against']} of {points} points)"
+    side = {"contradicted": "against", "stronger than claimed": "against", "inconclusive": "open"}
+    count = row[side.get(word, "for")]
+    return f"at {'all' if count == points else f'{count} of'} {points} points"
+
+
+@cache
+def _verdicts_under_readings(paper: str) -> "dict[str, Counter[str]]":
+    """Count the verdicts on every claim of a paper under the readings of the shipped map."""
+    place = reference_of(paper).with_name(f"{paper}-readings-intervals.csv")
+    if not place.exists():
+        return {}
+    rules = {"id": "text", "reading": "any", "verdict": "text"}
+    rows = files.read_csv(place, rules)
+    rows = rows[rows["verdict"] != "not checkable"]
+    return {str(name): Counter(words) for name, words in rows.groupby("id")["verdict"]}
+
+
+def describe_readings(claim: Claim, row: VerdictRow) -> str:
+    """Say under how many readings the verdict at full scale is the same; blank if not known."""
+    word = row.get("reference") or (row["verdict"] if row["scale"] == "full" else "")
+    words = _verdicts_under_readings(claim.paper).get(claim.id)
+    if not (word and words) or row["experiment"] != "as shipped" or word == "not checkable":
+        return ""
+    return f"so under {words[word]} of {words.total()} readings"
+
+
+#: The texts that `sentences` makes.
+_TEXTS = ("claim", "printed", "whose_experiment", "counted", "readings", "measured", "reason")
 
 
 def sentences(claim: Claim, row: VerdictRow) -> dict[str, str]:
-    """Return the texts of a verdict: the claim, the printed number, what was measured, and why."""
+    """Return the texts of a verdict; they are blank where nothing was measured."""
+    measured = describe_measured(claim, row)
     return {
         "claim": claim.sentence,
         "printed": write_numbers(claim.unit, *claim.printed),
-        "measured": describe_measured(claim, row),
+        "whose_experiment": "your experiment:" if row["experiment"] == "changed" else "",
+        "counted": "" if claim.kind == "theorem" else describe_count(row),
+        "readings": describe_readings(claim, row),
+        "measured": f"{describe_rule(claim, row)} {measured}" if measured else "",
         "reason": describe_reason(claim, row),
     }
 
 
 def explain(claim: Claim, row: VerdictRow) -> str:
-    """Say in Markdown what became of a claim, and which number decides it."""
-    texts, word = sentences(claim, row), row["verdict"]
-    head = f"{VERDICTS[word].symbol} **{claim.id} is {word}.** *{texts['claim']}*"
+    """Say in Markdown what was asked, what became of a claim, and which number decides it."""
+    texts, measured = sentences(claim, row), describe_measured(claim, row)
+    symbol = VERDICTS[row["verdict"]].symbol
+    rule = f"{texts['whose_experiment'].capitalize()} ".lstrip()
+    rule += "By your rule " if claim.within else ""
+    word = f"{row['verdict']} {texts['counted']}".strip()
+    head = f"{symbol} **{rule}{claim.id} is {word}.** *{texts['claim']}*"
     printed = f"Printed: {texts['printed']}." if texts["printed"] else ""
-    return " ".join(filter(None, [head, printed, texts["measured"], texts["reason"]]))
+    verdict = " ".join(filter(None, [head, printed, measured, texts["reason"]]))
+    return f"{describe_rule(claim, row)}\n\n{verdict}" if measured else verdict
 
 
 def with_sentences(card: pd.DataFrame) -> pd.DataFrame:
@@ -230,5 +327,5 @@ def with_sentences(card: pd.DataFrame) -> pd.DataFrame:
         claim, numbers = known[row["id"]], {str(name): value for name, value in row.items()}
         about = {"where": claim.where, "whose": claim.whose, "figure": claim.figure}
         rows.append({**numbers, **about, **sentences(claim, numbers)})
-    columns = dict.fromkeys([*card, "where", "whose", "figure", "claim", "printed", "measured"])
+    columns = dict.fromkeys([*card, "where", "whose", "figure", *_TEXTS])
     return pd.DataFrame(rows, index=card.index, columns=list(columns))

@@ -38,7 +38,7 @@ def in_one_space(path, folder, given=()):
 
     Parameters `given` stand for those of the notebook.
     """
-    names, shown = {}, {}
+    names, shown = {"__name__": "__main__"}, {}  # as in a kernel
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         for cell in nbformat.read(path, as_version=4).cells:

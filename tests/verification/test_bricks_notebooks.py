@@ -64,6 +64,29 @@ def test_the_defaults_of_the_simulator_are_table_1():
     assert len(table) == 15
 
 
+def test_equation_5_counts_a_request_twice_once_the_monitor_has_seen_it():
+    # 20 Gops take 80 s or 200 s alone. With a request on the fast server the second is estimated
+    # at 2 x 80 = 160 s there; if that request counts twice, at 3 x 80 = 240 s
+    servers = pd.DataFrame({"domain": 0, "performance": [250.0, 100.0]})
+    clients = pd.DataFrame({"domain": [0]})
+    row = {"client": 0, "send": 0.0, "recv": 0.0, "work": 20_000.0, "due": 1000.0}
+    requests = pd.DataFrame([{**row, "arrival": 0.0}, {**row, "arrival": 5.0}])
+    env = Environment(servers, clients, np.full((1, 4, 1), 75.0), 10.0, requests)
+    chosen = {
+        (load, corrected): simulate(
+            env, Policy("greedy", load_correction=corrected), Reading(load=load, probe=1.0)
+        )
+        .requests["server"]
+        .tolist()
+        for load, corrected in (("clients", False), ("ext", True), ("clients", True))
+    }
+    assert chosen == {
+        ("clients", False): [0, 0],  # not counted, but seen
+        ("ext", True): [0, 0],  # counted once
+        ("clients", True): [0, 1],  # by equation (5)
+    }
+
+
 def test_every_claim_is_judged_in_the_notebook():
     text = json.dumps(nbformat.read(suite_notebooks()["60-bricks"], as_version=4))
     for claim in load_claims("bricks"):
@@ -73,7 +96,8 @@ def test_every_claim_is_judged_in_the_notebook():
 def test_the_notebook_leaves_every_picture_and_its_numbers(paper):
     due, pictures, tables = left_by(paper, "60-bricks")
     assert due == pictures | {"bricks-table1", "bricks-fig1"}  # a table, and a drawing in data
-    others = {f"bricks-{name}" for name in ("seconds", "claims", "points", "readings-intervals")}
+    more = ("seconds", "claims", "points", "readings-intervals", "experiments")
+    others = {f"bricks-{name}" for name in more}
     assert tables == due | others
 
 

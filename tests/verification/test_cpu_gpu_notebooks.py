@@ -31,7 +31,7 @@ def test_a_notebook_runs_and_leaves_every_picture(tmp_path, monkeypatch, name):
     due = {row.id for row in rows if row.status != "cannot be reproduced"}
     assert {path.stem for path in (out / "figures").glob("*.png")} == due
     others = {
-        "50-cpu-gpu": {"claims", "points", "readings-intervals"},
+        "50-cpu-gpu": {"claims", "points", "readings-intervals", "experiments"},
         "51-cpu-gpu-beyond": {"break-even", "variants"},
     }
     tables = {path.stem for path in (out / "data").glob("*.csv")}

@@ -231,6 +231,20 @@ def test_drawn_words_are_as_frequent_as_in_a_language(notebook):
 # --- beyond the paper -----------------------------------------------------------------------------
 
 
+def test_queues_of_the_usual_length_are_those_of_the_comparison(notebook):
+    mix, names, seed = "wide", ["history", "rsc", "asjf"], stream(3)
+    sums = notebook["vary_queue"](mix, notebook["queue"], seed).set_index("policy")["makespan"]
+    usual = notebook["compare_policies"](mix, 0.0, names, seed)
+    usual = usual.groupby("policy")["makespan"].sum()
+    assert sums[names].to_dict() == pytest.approx(usual.to_dict())
+    applications, drawn = notebook["draw_batches"](mix, seed, "cpu")
+    known, total = History.exact(applications), 0.0
+    for batch in drawn:  # the history goes on from the exact one
+        done = simulate(batch, Machine(), "history", history=known)
+        known, total = done.history, total + done.makespan
+    assert sums["rules that know"] == pytest.approx(total)
+
+
 def test_a_cold_batch_of_equal_speed_ups_has_no_slower_surprise(beyond):
     rows = beyond["run_cold_batch"](0.0, 4, ["history", "gpu-only"], stream())
     assert [row["policy"] for row in rows] == ["history", "gpu-only"]

@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 from dlsim.files import read_csv, shared_file, suite_notebooks
+from dlsim.study.report import Results
 from tests.scale import LONG, TRIES_ALL
 from tests.verification.executed import names_of_cell
 
@@ -57,6 +58,16 @@ def test_what_is_said_of_the_rates_follows_from_the_table():
         "Shares above five percent: 2 of 4; shown to be above: 1. The largest is "
         "20.0 percent *contradicted* (law skewed, comparisons 12, correlation 0.9, runs 20)."
     )
+
+
+def test_rates_that_are_drawn_anew_are_kept(tmp_path, monkeypatch):
+    for name, value in {"draws": 3, "folder": str(tmp_path), "Results": Results}.items():
+        monkeypatch.setitem(CELL, name, value)
+    grid = GRID | {"law": ["normal"], "points": [1, 2], "correlation": [0.0], "runs": [5]}
+    drawn = CELL["rates_of"]("suite-calibration", grid)
+    kept = pd.read_csv(tmp_path / "data" / "suite-calibration.csv")
+    pd.testing.assert_frame_equal(kept, drawn)
+    assert set(kept["draws"]) == {3}
 
 
 @pytest.mark.parametrize("name", ["suite-calibration", "suite-long-tails"])

@@ -164,6 +164,21 @@ def test_constraint_1_holds_only_where_there_is_room():
     assert found > 50
 
 
+def test_the_three_tasks_are_decided_as_worked_in_rational_numbers(seen):
+    # statement 1.DLTcex: the remodel books b until 9101/8050, (3) and (4) until 91/100
+    plans = {name: run.tasks for name, run in seen[0]["plans"].items()}
+    assert plans["FIFO-DLT"]["estimate"]["b"] == pytest.approx(9101 / 8050)
+    assert plans["FIDO-II"]["estimate"]["b"] == pytest.approx(0.91)
+    assert plans["FIFO-DLT"]["admitted"].tolist() == [True, True, False]
+    assert plans["FIDO-II"]["admitted"].all()
+
+
+def test_the_gain_of_the_better_split_is_of_second_order(seen):
+    for idle in (0.05, 0.2, 0.5):
+        gain = seen[0]["booked_longer"](idle, 1e-6)
+        assert gain == pytest.approx(idle**2 / (1 + idle), rel=1e-4)
+
+
 # ----------------------------------------------------------------------- Table 1 and Figure 2
 
 
@@ -260,7 +275,7 @@ def test_the_gain_rises_over_the_whole_axis(seen):
 
 
 def test_shares_are_ratios_of_mean_counts(seen):
-    table = iit.share_under_constraint_2(seen[0]["main"]).set_index("point")
+    table = iit.share_under_constraint(seen[0]["main"], "opt_iits_ii").set_index("point")
     counts = [direct(1.0, k, "FIFO-DLT").counts.loc["admitted"] for k in range(RUNS)]
     want = sum(c["opt_iits_ii"] for c in counts) / sum(c["s_iits"] for c in counts)
     assert table.loc["load 1", "estimate"] == pytest.approx(want)
@@ -332,7 +347,7 @@ def test_every_figure_has_its_picture_and_numbers(seen, beyond):
     for name, (_, _, out) in {PAPER: seen, BEYOND: beyond}.items():
         due = {row.id for row in load_figures()[1] if row.notebook == name}
         assert {path.stem for path in (out / "figures").glob("*.png")} == due
-        others = ("claims", "points", "readings-intervals") if name == PAPER else ()
+        others = ("claims", "points", "readings-intervals", "experiments") if name == PAPER else ()
         more = {f"{KEY}-{one}" for one in others}
         assert {path.stem for path in (out / "data").glob("*.csv")} == due | more
 
@@ -454,6 +469,16 @@ def test_the_bound_is_below_the_best_policy(beyond):
         index=["dc_ratio", "replicate"], columns="allowed", values="refused"
     )
     assert lifted.sub(lifted["any planner, at least"], axis=0).ge(0).all(axis=None)
+
+
+def test_all_nodes_are_compared_with_the_fewest_on_the_same_tasks(beyond):
+    row = beyond[0]["paired"].query("varied == 'more nodes' and nodes == 64 and order == 'EDF'")
+    cluster, seed = Cluster(64, 1, 100), np.random.SeedSequence(0, spawn_key=(1,))
+    tasks = workload.dcratio(cluster, 1.0, SIZES["map_horizon"], seed)
+    every, fewest = (simulate(tasks, cluster, one).reject_ratio for one in ("EDFAN", "EDF-OPR-MN"))
+    assert row[row["replicate"] == 1]["difference"].item() == pytest.approx(every - fewest)
+    table = beyond[0]["all_fewest"].query("nodes == 16 and sending == 1")
+    assert table["waste"].tolist() == pytest.approx([16 / 2 / (1 - 2**-16)] * 4)  # beta = 1/2
 
 
 def test_splits_keep_the_order_that_is_proved(beyond):

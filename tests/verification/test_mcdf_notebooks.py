@@ -119,6 +119,29 @@ def test_the_smallest_instance_is_the_one_worked_by_hand(seen):
     assert costs.min() == pytest.approx(30)
 
 
+def test_orders_are_compared_on_the_same_tasks(seen):
+    table = pd.read_csv(seen[2] / "data" / "mcdf-orders.csv")
+    rows = table.query("what == 'fewer' and slack == 'by size' and load == 0.5")
+    gain = rows.set_index("order")["estimate"]["earliest deadline first"]
+    wanted = [
+        direct(TEN, 0.5, k, "MCDF").reject_ratio - direct(TEN, 0.5, k, "EDFMN").reject_ratio
+        for k in range(RUNS)
+    ]
+    assert gain == pytest.approx(np.mean(wanted))
+
+
+def test_the_test_in_plain_python_decides_as_worked_by_hand(seen):
+    # two tasks of 100 on ten nodes: E(10) = 1000 / (1 - 2**-10), E(1) = 2000
+    test, all_idle = seen[0]["all_in_time"], np.zeros(10)
+    both = np.array([100.0, 100.0])
+    on_all = 1000 / (1 - 2.0**-10)
+    for order in ("MCDF", "EDFMN"):
+        assert test(order, both, np.array([2000.0, 2000.0]), all_idle, 0.0)
+        assert not test(order, both, np.array([on_all, on_all]), all_idle, 0.0)
+        assert test(order, both[:1], np.array([on_all]), all_idle, 0.0)
+        assert not test(order, both[:1], np.array([on_all]), all_idle + 1, 0.0)
+
+
 def test_every_claim_is_judged_but_the_one_of_long_runs(seen):
     _, _, out = seen
     card = pd.read_csv(out / "data" / "mcdf-claims.csv", index_col="id")
@@ -140,7 +163,7 @@ def test_figures_have_their_pictures_and_numbers(seen, beyond):
     pictures = {path.stem for path in (seen[2] / "figures").glob("*.png")}
     assert pictures == {f"mcdf-{name}" for name in f"{wanted} {more}".split()}
     tables = {path.stem for path in (seen[2] / "data").glob("*.csv")}
-    only_tables = "claims points fig4-lead sensitivities readings-intervals"
+    only_tables = "claims points fig4-lead sensitivities readings-intervals experiments"
     assert tables == pictures | {f"mcdf-{name}" for name in only_tables.split()}
     wanted = "overload overload-lead weighted negotiation left"
     pictures = {path.stem for path in (beyond[2] / "figures").glob("*.png")}

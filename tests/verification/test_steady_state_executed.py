@@ -39,6 +39,7 @@ def test_the_paper_leaves_every_figure_and_table(tmp_path):
         "duels",
         "outlier",
         "readings-intervals",
+        "experiments",
         "sample",
         "vertex-factor",
     )

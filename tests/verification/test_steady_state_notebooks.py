@@ -15,7 +15,7 @@ from dlsim.files import suite_notebooks
 from dlsim.papers.packets import execute_periods
 from dlsim.steady import Allocation, Platform, Reading, bound, solve
 from dlsim.steady.rounding import WHOLE_TOLERANCE, RandomisedRounding, round_randomly
-from dlsim.steady.samples import rounding_seed, sample_platform
+from dlsim.steady.samples import crossed_platform, rounding_seed, sample_platform
 from dlsim.validate import random_generator
 from tests.steady_platforms import draw_platform, pair
 from tests.verification.notebook_code import defined_in
@@ -60,6 +60,35 @@ def test_rounding_down_loses_a_quarter():
     assert paper.part_below_one(used) == 0
     assert paper.part_taken_at_home(platform, rounded, selfish) == pytest.approx(1)
     assert paper.part_taken_at_home(platform, rounded, fair) == 0
+
+
+def test_outcomes_of_g_and_lprg_exclude_each_other():
+    outcomes = ["G is ahead", "tie at the bound", "tie below it", "LPRG is ahead"]
+    for numbers in ("Table 1", "Table 2", "Table 1, connections x 16"):
+        for seed in map(seed_of, range(3)):
+            row = paper.compare_greedy("Tiers-like", numbers, 8, seed)
+            assert sum(row[name] for name in outcomes) == 1
+            if numbers.endswith("16"):
+                continue
+            platform = crossed_platform("Tiers-like", numbers, 8, seed)
+            top, draws = bound(platform), rounding_seed(seed)
+            g, lprg = (solve(platform, name, seed=draws).objective / top for name in ("G", "LPRG"))
+            assert row["G is ahead"] == (g - lprg > 1e-6)
+            assert row["tie at the bound"] == (min(g, lprg) > 1 - 1e-6)
+
+
+def test_a_bottleneck_gets_no_more_without_all_other_applications():
+    """Where one decides, the bound of its application alone is the bound of the platform."""
+    found = 0
+    for seed in map(seed_of, range(6)):
+        if paper.compare_greedy("random 0.4", "Table 1", 8, seed)["a bottleneck"]:
+            platform, found = crossed_platform("random 0.4", "Table 1", 8, seed), found + 1
+            alone = [
+                bound(replace(platform, priority=platform.priority * (np.arange(8) == k)))
+                for k in range(8)
+            ]
+            assert min(alone) == pytest.approx(bound(platform), rel=1e-6)
+    assert found
 
 
 def test_ratios_ignore_rounding_error():

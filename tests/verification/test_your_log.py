@@ -1,57 +1,83 @@
 """What 65-your-log shows: its cells, run in one namespace, against numbers worked elsewhere."""
 
 import html
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import nbformat
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dlsim import progress
 from dlsim.errors import InputError
 from dlsim.joblog import SACCT_COMMAND
+from dlsim.realtime import Cluster, simulate
+from dlsim.study import sweeps
+from tests import slurm_exports
 from tests.scale import scale_count
 from tests.test_joblog_swf import line
-from tests.verification.executed import in_one_space
+from tests.verification.executed import FILE, in_one_space
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "65-your-log.ipynb"
 
 
 def run(folder, text="", name="log.swf", **given):
-    """Run the notebook on a log; return the names that its cells leave, and what they show."""
+    """Run the notebook on a log; return the names that its cells leave, and what they show.
+
+    Unless others are given, one policy is tried.
+    """
     if text:
         (folder / name).write_text(text)
         given["log"] = str(folder / name)
-    return in_one_space(NOTEBOOK, folder, {"out": str(folder / "results"), **given})
+    usual = {"out": str(folder / "results"), "jobs": 1, "policy": ["EDF-OPR-MN"]}
+    return in_one_space(NOTEBOOK, folder, usual | given)
 
 
 @pytest.fixture(scope="module")
 def example(tmp_path_factory):
-    """The notebook on its example."""
-    return run(tmp_path_factory.mktemp("log"))
+    """The notebook on its example, with the policies that it tries unless others are given."""
+    policies = ["EDF-OPR-MN", "EDFMN", "MCDF", "EDF-EXACT-N"]
+    return run(tmp_path_factory.mktemp("log"), policy=policies)
 
 
 def conclusions(seen):
     return seen[1]["log-15 said"] + html.unescape(" ".join(seen[0]["lines"]))
 
 
+def share_of_jobs(names, policy, factor, processors):
+    """Return the share of jobs that the engine admits, without what the page does about it."""
+    table = names["job_table"]
+    tasks = pd.DataFrame(
+        {
+            "arrival": table["submit"],
+            "sigma": 1.0 * table["processors"] * table["run_time"],
+            "deadline": factor * table["run_time"],
+        }
+    )
+    return simulate(tasks, Cluster(processors, 0.001, 1.0), policy).tasks["admitted"].mean()
+
+
 def test_the_example_was_made_by_easy(example):
     """Its header says so: our EASY repeats every wait of the log, and FCFS does not."""
     names, _ = example
-    logged = names["job_table"]["wait"]
-    assert names["waits"]["EASY, rigid jobs"].tolist() == logged.tolist()
-    assert (names["waits"]["FCFS, rigid jobs"] != logged).any()
+    logged = names["job_table"]["wait"].tolist()
+    assert names["wait_rigid"](names["loads"], True).tolist() == logged
+    assert names["wait_rigid"](names["loads"], False).tolist() != logged
 
 
 def test_one_count_and_one_deadline_on_the_whole_page(example):
     names, shown = example
     promises, comparison = names["promises"], names["comparison"]
-    own = promises.query("processors == 32").set_index("factor")["jobs"]
-    said = comparison.query("scheduler == 'promised, divisible jobs'").set_index("factor")[
-        "in_time"
-    ]
+    own = promises.query("processors == 32 and policy == @names['best']")
+    own = own.set_index("factor")["jobs"]
+    said = comparison.query("scheduler == @names['promised']").set_index("factor")["in_time"]
     assert own.to_dict() == said.to_dict()
     answers = shown["log-11"]["jobs"]
     assert answers.sum() == len(names["job_table"]) == 230
@@ -59,7 +85,13 @@ def test_one_count_and_one_deadline_on_the_whole_page(example):
     assert names["by_user"]["refused"].sum() == 230 - answers["promised"]
     assert f"On 32 processors {answers['promised']} of 230 jobs" in conclusions(example)
     at_two = comparison.query("factor == 2").set_index("scheduler")["in_time"]
-    for scheduler, wait in names["waits"].items():  # the deadline holds the wait in it
+    waits = {
+        "FCFS, rigid jobs": names["wait_rigid"](names["loads"], False).to_numpy(),
+        "EASY, rigid jobs": names["wait_rigid"](names["loads"], True).to_numpy(),
+        "as logged": names["job_table"]["wait"],
+    }
+    assert {*waits, names["promised"]} == {*at_two.index}
+    for scheduler, wait in waits.items():  # the deadline holds the wait in it
         done = (wait + names["job_table"]["run_time"]) / names["job_table"]["run_time"]
         assert at_two[scheduler] == (done <= 2 * (1 + 1e-12)).mean()
 
@@ -108,7 +140,7 @@ def test_the_page_names_files_without_their_folders(tmp_path):
     seen = run(tmp_path, "submit,run_time,processors\n0,60,4\n", "log.csv")
     facts = seen[0]["facts"]
     assert facts["log"] == "log.csv"
-    assert facts["load"] == "1.00 times what 4 processors can do"
+    assert facts["load"] == "all jobs were submitted at once"
     assert str(tmp_path) not in conclusions(seen) + str(facts)
 
 
@@ -136,23 +168,28 @@ def test_why_jobs_are_refused(tmp_path):
 def test_the_least_that_is_enough_is_found_below_between_and_above_what_was_tried(
     example, enough_from, answer
 ):
-    found = example[0]["least_enough"]([12, 6, 8], lambda number: float(number >= enough_from))
-    assert found == answer
+    names = example[0]
+    least = dict.fromkeys(names["rules"], np.inf)
+    least |= {"EDFMN": 2 * enough_from, "MCDF": enough_from}
+
+    def enough_at(number, policies):
+        return tuple(name for name in policies if number >= least[name])
+
+    assert names["least_enough"]([12, 6, 8], enough_at) == (answer and (*answer, "MCDF"))
 
 
 def test_the_answers_that_are_searched_for(example):
     names, _ = example
-    enough, too_few = names["enough_processors"]
+    enough, too_few, policy = names["enough_processors"]
     assert enough == too_few + 1
-    assert names["promise"](2, enough).mean() >= 0.95 > names["promise"](2, too_few).mean()
-    percent, too_tight = names["enough_time"]
+    shares = [share_of_jobs(names, policy, 2, value) for value in (enough, too_few)]
+    assert shares[0] >= 0.95 > shares[1]
+    percent, too_tight, policy_in_time = names["enough_time"]
     assert too_tight < percent <= 1.005 * too_tight + 1
-    on_32 = [names["promise"](value / 100, 32).mean() for value in (percent, too_tight)]
-    assert on_32[0] >= 0.95 > on_32[1]
-    assert (
-        f"To promise that to 95 % of the jobs takes {enough} processors; {too_few} p"
-        in conclusions(example)
-    )
+    shares = [share_of_jobs(names, policy_in_time, v / 100, 32) for v in (percent, too_tight)]
+    assert shares[0] >= 0.95 > shares[1]
+    takes = f"to 95 % of the jobs takes {enough} processors (policy {policy}); {too_few} promise it"
+    assert takes in conclusions(example)
     assert f"to 95 % of the jobs is {percent / 100:g} times" in conclusions(example)
 
 
@@ -234,6 +271,304 @@ def test_the_same_log_gives_the_same_answer_twice_and_in_both_formats(tmp_path):
         answers.append([one for one in seen[0]["lines"] if not one.startswith("Note")])
         answers.append(seen[0]["promises"].to_csv())
     assert answers[:2] == answers[2:4] == answers[4:]
+
+
+# ------------------------------------------------------------------ several policies
+
+
+def test_the_best_of_several_policies_is_named(example):
+    names = example[0]
+    cells = nbformat.read(NOTEBOOK, as_version=4).cells
+    assert f"policy: list = {json.dumps([*names['rules']])}" in cells[2].source
+    shares = {name: share_of_jobs(names, name, 2, 32) for name in names["rules"]}
+    assert names["at_usual"]["jobs"].to_dict() == shares
+    assert names["best"] == max(shares, key=shares.get)
+    said = conclusions(example)
+    assert f"the policy is {names['best']} (the best; " in said
+    for name in {*shares} - {names["best"]}:
+        assert f"{name} {shares[name]:.1%}" in said
+    assert len(names["promises"]) == 4 * (6 + 6 - 1)  # a machine, or a deadline, is the usual one
+
+
+def test_a_policy_of_a_file_is_one_of_the_policies(tmp_path):
+    seen = run(tmp_path, JOBS, "log.csv", policy=[f"{FILE}:least_laxity", "MCDF"], nodes=4)
+    assert {*seen[0]["promises"]["policy"]} == {"least_laxity", "MCDF"}
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        (["EDFMM"], "policy must be one of .*mean EDFMN"),
+        (["EDFANNA"], "EDFANNA refuses no job and promises nothing; leave it out"),
+    ],
+)
+def test_what_promises_nothing_is_no_policy_of_the_page(tmp_path, policy, message):
+    with pytest.raises(InputError, match=message):
+        run(tmp_path, policy=policy)
+
+
+def test_a_longer_deadline_that_is_promised_to_fewer_jobs_is_said_beside_the_promise(tmp_path):
+    """Three jobs of 60 s on 2 processors: at twice the run time two jobs get one each, for 60 s."""
+    text = "submit,run_time,processors\n0,60,1\n0,60,1\n0,60,1\n"
+    seen = run(tmp_path, text, "log.csv", nodes=2)
+    line = next(one for one in seen[0]["lines"] if "could have been promised to end" in one)
+    assert "A longer deadline can mean fewer promises, since jobs then hold" in line
+    own = seen[0]["by_deadline"].loc[seen[0]["best"]]
+    assert ("; here" in line) == bool((own[own.index > 2] < own[2]).any())
+
+
+# ------------------------------------------------------------------ load, far jobs, users
+
+JOBS = "submit,run_time,processors\n" + "".join(f"{600 * k},600,2\n" for k in range(201))
+
+
+@pytest.mark.parametrize(("nodes", "load"), [(4, 0.5), (2, 1.0), (1, 2.0)])
+def test_the_load_is_that_of_the_time_in_which_jobs_were_submitted(tmp_path, nodes, load):
+    """Of 2 processors for 600 s each 600 s; the work of the last job lies behind that time."""
+    text = JOBS.replace("600,2", f"600,{min(nodes, 2)}")
+    seen = run(tmp_path, text, "log.csv", nodes=nodes)
+    load = min(nodes, 2) / nodes * 201 / 200
+    assert seen[0]["load_of_all"] == pytest.approx(load)
+    first = seen[0]["lines"][0]
+    assert first.startswith(
+        f"**The load is {load:.2f}**: the jobs that were submitted in 1.39 days"
+    )
+    assert ("no scheduler can do all of it" in first) == (load > 1)
+
+
+def test_a_load_above_1_is_the_reason_beside_a_deadline_that_is_not_found(tmp_path):
+    seen = run(tmp_path, JOBS.replace(",2\n", ",9\n"), "log.csv", nodes=9, factors=[2])
+    assert "no deadline up to 16 times" not in conclusions(seen)
+    heavy = "submit,run_time,processors\n" + "".join(f"{k},600,4\n" for k in range(3000))
+    seen = run(tmp_path, heavy, "log.csv", nodes=4, factors=[2], policy=["EDF-OPR-MN"])
+    said = "no deadline up to 16 times the run time could have been promised to 95 % of the jobs"
+    assert f"{said}; the load is 600.20." in conclusions(seen)
+
+
+@pytest.mark.parametrize("old", [1, 2])
+def test_jobs_far_from_all_others_get_a_note_that_cuts_them_off(tmp_path, old):
+    """Of 201 jobs at most 2 are fewer than a hundredth."""
+    head, *lines = JOBS.splitlines()
+    early = [f"{1000 * k},600,2" for k in range(old)]
+    late = [f"{int(line.split(',')[0]) + 9_000_000}{line[line.index(',') :]}" for line in lines]
+    seen = run(tmp_path, "\n".join([head, *early, *late]), "log.csv", nodes=2)
+    assert f"Note: the first {old} of {201 + old} jobs take up 99% of the time" in conclusions(seen)
+    assert "`-p since 9000000` leaves them out" in conclusions(seen)
+    seen = run(tmp_path, "\n".join([head, *early, *late]), "log.csv", nodes=2, since="9000000")
+    assert seen[0]["load_of_all"] == pytest.approx(201 / 200)
+    assert f"Note: {old} jobs left out: submitted before 9000000." in conclusions(seen)
+    assert "take up" not in conclusions(seen)
+    ahead = [f"{9_000_000 + 1000 * k},600,2" for k in range(old)]
+    seen = run(tmp_path, "\n".join([head, *lines, *ahead]), "log.csv", nodes=2)
+    assert f"Note: the last {old} of {201 + old} jobs take up 99%" in conclusions(seen)
+    assert "`-p until 120001` leaves them out" in conclusions(seen)
+    seen = run(tmp_path, "\n".join([head, *lines, *ahead]), "log.csv", nodes=2, until="120001")
+    assert (len(seen[0]["job_table"]), "take up" in conclusions(seen)) == (201, False)
+
+
+def test_the_note_on_a_log_with_dates_says_since_as_a_date(tmp_path):
+    """104 days, 4 hours and 10 minutes from New Year in UTC on, in summer time of Berlin."""
+    head = "; MaxProcs: 2\n; UnixStartTime: 1735689600\n; TimeZoneString: Europe/Berlin\n"
+    lines = [line(0, 0, 0, 600, 2), *(line(k, 9e6 + 600 * k, 0, 600, 2) for k in range(1, 202))]
+    seen = run(tmp_path, head + "\n".join(lines))
+    assert "`-p since 2025-04-15T06:10:00` leaves them out" in conclusions(seen)
+    seen = run(tmp_path, head + "\n".join(lines), since="2025-04-15T06:10:00")
+    assert len(seen[0]["job_table"]) == 201
+
+
+def test_a_log_without_users_has_no_line_on_users_and_an_unknown_one_is_no_person(tmp_path):
+    text = "submit,run_time,processors\n0,60,1\n0,60,1\n0,60,1\n"
+    seen = run(tmp_path, text, "log.csv", nodes=1, factors=[1.5])
+    assert "user" not in conclusions(seen)
+    assert seen[0]["heaviest"] is None
+    assert not list((tmp_path / "results").rglob("*users*"))
+    text = "submit,run_time,processors,user\n0,60,1,\n0,60,1,\n0,60,1,ann\n"
+    seen = run(tmp_path, text, "log.csv", nodes=1, factors=[1.5])
+    assert "2 jobs are refused" in conclusions(seen)
+    assert "most refusals: user ann (1 of 1 jobs)." in conclusions(seen)
+    assert seen[0]["by_user"].index.tolist() == ["ann"]
+
+
+# ------------------------------------------------------------------ what is refused at once
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("nodes: '64'", "nodes must be a whole number of at least 0, got '64'"),
+        ("nodes: -5", "nodes must be a whole number of at least 0, got -5"),
+        ("factors: 2", "factors must be a list, got 2; write factors = [2]"),
+        ("factors: []", "factors must hold at least one value, got []"),
+        ("factors: [a]", "factors[0] must be a finite number above 0, got 'a'"),
+        ("policy: MCDF", "policy must be a list, got 'MCDF'; write policy = [...]"),
+        ("log: 7", "log must be a text, got 7"),
+        ("log: nothing.csv", "nothing.csv: cannot be read"),
+        ("log: wrong.csv", "wrong.csv: line 1: columns that are not known: weigth; "),
+        ("{log: right.csv, since: soon}", "since must be a date such as 2025-03-01 or "),
+        ("sample: 2", "sample must be 0 (the whole log) or a number of days of at least 4, got 2"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_before_anything_slow_is_imported(tmp_path, given, message):
+    """The cells up to the first that computes, as papermill injects the file of parameters."""
+    (tmp_path / "wrong.csv").write_text("submit,run_time,processors,weigth\n0,60,1,2\n")
+    (tmp_path / "right.csv").write_text("submit,run_time,processors\n0,60,1\n")
+    cells = nbformat.read(NOTEBOOK, as_version=4).cells
+    ids = [cell.id for cell in cells]
+    code = [cell.source for cell in cells[: ids.index("log-02b") + 1] if cell.cell_type == "code"]
+    names = "\n".join(f"{name} = {value!r}" for name, value in yaml.safe_load(given).items())
+    slow = "[n for n in ('scipy', 'numba', 'matplotlib', 'dlsim.realtime') if n in sys.modules]"
+    script = "\n".join([*code[:-1], names, "import sys", "try:"])
+    script += f"\n exec({code[-1]!r})\nexcept Exception as error:\n print(error)\n print({slow})"
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    said, imported = done.stdout.splitlines()[-2:]
+    assert message in said
+    assert imported == "[]"
+
+
+def test_papermill_with_a_file_of_parameters_fails_in_the_first_cell(tmp_path):
+    (tmp_path / "p.yml").write_text('nodes: "64"\nfactors: [2]\n')
+    words = [sys.executable, "-m", "papermill", NOTEBOOK, "out.ipynb", "-f", "p.yml"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode
+    assert "InputError: nodes must be a whole number of at least 0, got '64'" in done.stderr
+    book = nbformat.read(tmp_path / "out.ipynb", as_version=4)
+    failed = [cell.id for cell in book.cells if cell.cell_type == "code" for o in cell.outputs
+              if o.output_type == "error"]  # fmt: skip
+    assert failed == ["log-02b"]
+
+
+# ------------------------------------------------------------------ the page, and one bar
+
+
+def test_the_page_begins_with_its_conclusions_and_folds_all_code():
+    cells = nbformat.read(NOTEBOOK, as_version=4).cells
+    assert [cell.id for cell in cells[:3]] == ["log-00", "log-02", "log-01"]
+    tags = {cell.id: cell.metadata.get("tags", []) for cell in cells if cell.cell_type == "code"}
+    assert tags.pop("log-02") == ["remove-input"]
+    assert all("hide-input" in these for these in tags.values())
+
+
+def test_one_bar_counts_all_simulations_of_the_page(tmp_path, monkeypatch):
+    (tmp_path / "cache").mkdir(mode=0o700)
+    monkeypatch.setenv("DLSIM_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(progress, "MIN_REPORT_INTERVAL", 0.0)
+    told = []
+
+    def reporter(label, total):
+        return lambda done: told.append((label, done, total))
+
+    monkeypatch.setattr(sweeps, "_reporter", reporter)
+    seen = run(tmp_path, JOBS, "log.csv", nodes=3)
+    assert {label for label, _, _ in told} == {"simulations of this page"}
+    assert told[-1][1] == told[-1][2] == seen[0]["most_simulations"]
+    counts = [done for _, done, _ in told]
+    assert counts == sorted(counts)
+    assert len(seen[0]["known"]) + 2 in counts  # and FCFS and EASY
+
+
+# ------------------------------------------------------------------ an export, and the truth
+
+
+@pytest.mark.parametrize(
+    ("count", "size"), [("processors", 200 * 64), ("gpus", 200 * 4), ("nodes", 200)]
+)
+def test_an_export_promises_what_the_true_jobs_promise(tmp_path, count, size):
+    """A cluster of 200 nodes whose jobs a script knows, and its export with all that is no job."""
+    text, used, skipped = slurm_exports.whole_cluster(5)
+    (tmp_path / "export").mkdir()
+    (tmp_path / "clean").mkdir()
+    policies = {"policy": ["EDF-OPR-MN", "MCDF"], "nodes": size, "factors": [1.5, 2, 5]}
+    since = {"since": "2025-03-20", "count": count}
+    export = run(tmp_path / "export", text, "sacct.txt", **policies, **since)
+    true = slurm_exports.clean(used, count)
+    true = true.assign(estimate=true["estimate"].fillna(-1)).to_csv(index=False)
+    clean = run(tmp_path / "clean", true, "log.csv", **policies)
+    for name in ("promises", "answers", "comparison", "by_user"):
+        pd.testing.assert_frame_equal(export[0][name], clean[0][name])
+    assert 0 < export[0]["promises"]["jobs"].min() < export[0]["promises"]["jobs"].max()
+    assert export[0]["load_of_all"] == clean[0]["load_of_all"]
+    told = [line for line in export[0]["lines"] if not line.startswith("Note")]
+    assert told == [line for line in clean[0]["lines"] if not line.startswith("Note")]
+    notes = conclusions(export)
+    for reason, number in skipped.items():
+        assert f"{number} jobs left out: {reason}" in notes
+    assert "lines have the JobID of an earlier job" in notes
+    assert count == "gpus" or "1 jobs left out: submitted before 2025-03-20" in notes
+
+
+def test_a_job_of_the_year_before_is_noted_with_the_date_that_cuts_it_off(tmp_path):
+    text, used, _ = slurm_exports.whole_cluster(5)
+    seen = run(tmp_path, text, "sacct.txt", nodes=200 * 64)
+    assert "the first 1 of" in conclusions(seen)
+    first = datetime.fromtimestamp(min(job["submit"] for job in used), UTC)
+    date = first.replace(tzinfo=None).isoformat()
+    assert f"`-p since {date}` leaves them out" in conclusions(seen)
+
+
+# ------------------------------------------------------------------ a sample of days
+
+
+def long_log(days, seed=3):
+    """Return a log of jobs of about an hour, busier in the middle of each week."""
+    rng = np.random.default_rng(seed)
+    lines = ["submit,run_time,processors,user"]
+    for day in range(days):
+        number = int(rng.poisson(40 + 30 * (day % 7 in (2, 3))))
+        for at in np.sort(rng.integers(0, 86400, number)):
+            width, run_time = 2 ** rng.integers(0, 5), rng.integers(60, 9000)
+            lines.append(f"{86400 * day + at},{run_time},{width},u{rng.integers(5)}")
+    return "\n".join(lines) + "\n"
+
+
+def test_a_sample_estimates_what_the_whole_log_says(tmp_path):
+    """The interval of 95 % has the share of all jobs in it (a wrong one would by luck)."""
+    text = long_log(120)
+    whole = run(tmp_path, text, "log.csv", nodes=16, policy=["EDF-OPR-MN"], factors=[2, 5])
+    seen = run(
+        tmp_path, text, "log.csv", nodes=16, policy=["EDF-OPR-MN"], factors=[2, 5], sample=40
+    )
+    of_all, of_sample = whole[0]["here"]["jobs"], seen[0]["here"]
+    assert (of_sample["low"] < of_all).all()
+    assert (of_all < of_sample["high"]).all()
+    assert (of_sample["high"] - of_sample["low"]).max() < 0.1
+    assert "about " in conclusions(seen)
+    assert "estimates from 40 days of the log, drawn at random" in conclusions(seen)
+    weights = seen[0]["loads"]["weight"]
+    assert weights.sum() == pytest.approx(len(whole[0]["job_table"]), rel=0.05)
+
+
+def test_a_sample_of_all_days_is_the_whole_log(tmp_path):
+    seen = run(tmp_path, long_log(5), "log.csv", nodes=16, policy=["EDF-OPR-MN"], sample=9)
+    assert seen[0]["sample"] == 0
+    assert "estimates" not in conclusions(seen)
+
+
+def test_the_interval_of_a_sample_is_cochrans(example):
+    """By hand: two strata of 4 and 6 days; shares of jobs 3/4, 1/2 and 1/5, 2/5."""
+    names = example[0]
+    held = names["loads"], names["sample"]
+    done = [1, 1, 1, 0, 1, 0, 1, 0, 0, 0, 0, 1, 1, 0, 0, 0]
+    days = [1] * 4 + [2] * 2 + [3] * 5 + [4] * 5
+    strata = [0] * 6 + [1] * 10
+    loads = pd.DataFrame({"stratum": strata, "day": days})
+    names["loads"], names["sample"] = loads.assign(weight=[2.0] * 6 + [3.0] * 10), 4
+    try:
+        found = names["estimate_share"](np.array(done), 1)
+    finally:
+        names["loads"], names["sample"] = held
+    share = (2 * 4 + 3 * 3) / (2 * 6 + 3 * 10)
+    first = [3 - 4 * share, 1 - 2 * share]
+    second = [1 - 5 * share, 2 - 5 * share]
+    variance = 0.0
+    for days_of, pair in ((4, first), (6, second)):
+        spread = (pair[0] - pair[1]) ** 2 / 2
+        variance += days_of**2 * (1 - 2 / days_of) * spread / 2
+    half = 4.302652729911275 * np.sqrt(variance) / 42  # of Student's t with 2 degrees of freedom
+    assert found["share"] == pytest.approx(share)
+    assert found["low"] == pytest.approx(max(0, share - half))
+    assert found["high"] == pytest.approx(min(1, share + half))
 
 
 # ----------------------------------------------------------- rigid schedulers, against a twin

@@ -1,14 +1,19 @@
 """What 80-your-own shows: its cells, run in one namespace, against numbers worked elsewhere."""
 
+import io
 import itertools
 import json
 import math
+from datetime import UTC, datetime
 from pathlib import Path
 
+import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 from gmpy2 import mpq as Fraction
 
+from dlsim.errors import InputError
 from dlsim.joblog import read_log
 from tests.twins import inserted, own, realtime
 from tests.verification.executed import in_one_space
@@ -120,6 +125,16 @@ def test_history_is_done_first(seen):
 
 #: By the id of its cell, what a recipe must make of the jobs in it: worked by hand.
 LOGS = {
+    "own-13f3c": [  # five places on two hosts, though ncpus says 1; twice eight places
+        "submit,wait,run_time,processors,estimate,user,group,queue",
+        "0,60,600,5,3600.0,ann,g,batch",
+        "100,0,60,16,-1.0,bob,g,batch",
+    ],
+    "own-13f3e": [  # without the slave task; the second job's times are milliseconds
+        "submit,wait,run_time,processors,estimate,user,group,queue",
+        "0.0,60.0,600.0,8,3600.0,ann,g,all",
+        "100.0,0.0,60.0,1,-1.0,bob,g,long",
+    ],
     "own-13f5": [
         "submit,wait,run_time,processors,estimate,user,queue",
         "0,12.0,300,2,600,U1,Q0",
@@ -158,6 +173,81 @@ def test_a_log_of_another_format_becomes_the_table_of_65(seen, cell, tmp_path):
     assert len(jobs) == len(lines) - 1
     work = (table["run_time"] * table["processors"]).sum()
     assert (jobs["run_time"] * jobs["processors"]).sum() == work
+
+
+RECIPES = {
+    "pbs": "from_pbs", "sge": "from_sge", "gwf": "from_gwf", "helios": "from_helios",
+    "philly": "from_philly", "alibaba": "from_alibaba_2023", "batsim": "from_batsim",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", RECIPES)
+def test_a_recipe_reads_a_path_as_it_reads_an_open_file(seen, tmp_path, text):
+    names = seen[0]
+    (tmp_path / "log").write_text(names[text])
+    read = names[RECIPES[text]]
+    expected = read(io.StringIO(names[text]))
+    for path in (tmp_path / "log", str(tmp_path / "log")):
+        assert read(path).to_csv() == expected.to_csv()
+
+
+def test_what_real_files_lack_is_unknown_or_left_out(seen):
+    """Missing values as the archives have them: blanks, None, -1, null."""
+    names = seen[0]
+    gwf = "0 10 -1 60 2 -1 -1 2 -1 -1 1 -1 G X -1 -1\n1 20 5 60 -1 -1 -1 2 60 -1 1 U1 G X Q -1\n"
+    table = names["from_gwf"](io.StringIO(gwf))
+    assert table.to_csv(index=False).splitlines()[1:] == ["0,-1.0,60,2,-1,,"]
+    head = names["helios"].splitlines()[0]
+    row = "7,,vcA,8,32,1,COMPLETED,2020-04-01 00:00:05,,2020-04-01 00:11:05,600,60"
+    table = names["from_helios"](io.StringIO(f"{head}\n{row}\n{row.replace('600,60', ',')}\n"))
+    assert table.to_csv(index=False).splitlines()[1:] == ["0.0,-1.0,600.0,8,,vcA"]
+    attempt = {"start_time": "2017-10-03 01:02:00", "end_time": None, "detail": [{"gpus": ["g"]}]}
+    ended = attempt | {"end_time": "2017-10-03 01:03:00"}
+    job = {"jobid": "a", "user": None, "vc": None, "submitted_time": "2017-10-03 01:00:00"}
+    jobs = [job | {"attempts": [ended, attempt]}, job | {"jobid": "b", "attempts": []}]
+    table = names["from_philly"](io.StringIO(json.dumps(jobs)))
+    assert table.to_csv(index=False).splitlines()[1:] == ["0.0,120.0,60.0,1,,"]
+    pods = names["alibaba"].splitlines()
+    running = pods[1].replace("400,1000,410", "400,,410").replace("LS", "")
+    table = names["from_alibaba_2023"](io.StringIO("\n".join([pods[0], pods[2], running])))
+    assert len(table) == 1
+    older = names["batsim"].replace("number_of_resources", "number_of_processors")
+    assert len(names["from_batsim"](io.StringIO(older))) == 2
+
+
+def test_dates_are_seconds_whatever_their_offset_and_numbers_stay(seen):
+    given = ["2025-05-01 02:00:00+02:00", "2025-05-01 00:00:00", "1746057600", 1746057600, None]
+    assert datetime.fromtimestamp(1746057600, UTC).isoformat() == "2025-05-01T00:00:00+00:00"
+    seconds = seen[0]["to_seconds"](pd.Series([*given, "soon"], dtype=object))
+    assert seconds[:4].tolist() == [1746057600] * 4
+    assert seconds[4:].isna().all()
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("", 0), ("n/0", 1), ("n1/0+n1/1+n2/0", 3), ("h023/0-47", 48), ("a/0*8+b/0*4", 12),
+     ("n1/0-3,6+n2/5", 6)],
+)  # fmt: skip
+def test_places_of_pbs_are_counted(seen, text, count):
+    assert seen[0]["count_places"](text) == count
+
+
+def test_networks_of_the_topology_zoo_become_platforms(seen):
+    """Equal labels, a parallel edge without a speed, a loop; 8,000 bit/s are one unit."""
+    text = """graph [
+      node [ id 0 label "Paris" ] node [ id 1 label "Paris" ] node [ id 2 label "Rome" ]
+      edge [ source 0 target 1 LinkSpeedRaw 8000 ] edge [ source 1 target 2 ]
+      edge [ source 1 target 2 LinkSpeedRaw 32000 ] edge [ source 2 target 2 ]
+    ]"""
+    names = seen[0]
+    network = names["read_gml_text"](text)
+    platform = names["to_platform"](network)
+    assert platform.site_names == ["Paris (0)", "Paris (1)", "Rome"]
+    assert platform.links["bandwidth"].tolist() == [1.0, 2.5]  # the median of 1 and 4
+    assert platform.links["max_connect"].tolist() == [10, 20]
+    assert names["to_platform"](network, 16000).links["bandwidth"].tolist() == [1, 2]
+    with pytest.raises(InputError, match="no edge has LinkSpeedRaw; give the usual speed"):
+        names["to_platform"](nx.path_graph(3))
 
 
 def test_a_network_of_any_format_becomes_the_same_platform(seen):

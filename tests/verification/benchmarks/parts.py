@@ -27,7 +27,7 @@ from dlsim.errors import InputError
 from dlsim.validate import one_of
 
 #: The modules of this package that have a table `PARTS`, in the order in which they run.
-ENGINES = ("realtime", "steady", "bricks", "cpugpu", "explore", "suite")
+ENGINES = ("realtime", "steady", "bricks", "cpugpu", "joblog", "explore", "suite")
 #: Packages whose version is told.
 PACKAGES = ("numba", "numpy", "scipy", "highspy", "matplotlib", "simpy")
 
@@ -178,7 +178,9 @@ def report(names=(), seed=0, tasks=FULL_SIZE):
         yield from chain((f"\n{name}: {part.title}",), lines(part, seed, tasks, told))
         yield f"({time.perf_counter() - begin:.0f} s)"
         for row in told:
-            held.get(row.get("held"), []).append(f"{name} ({row.get('floor')})")
+            if row.get("floor"):
+                of = [value for value in row.values() if isinstance(value, str)][:-2]
+                held[row["held"]].append(f"{', '.join([name, *of])} ({row['floor']})")
     if any(held.values()):
         missed = f"; not: {', '.join(held['no'])}" if held["no"] else ""
         yield f"\nfloors: {len(held['yes'])} of {sum(map(len, held.values()))} are held{missed}"

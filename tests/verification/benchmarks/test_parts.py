@@ -64,7 +64,7 @@ def test_floors_stand_beside_what_was_measured_and_are_counted(monkeypatch):
     assert simpy == ["SimPy", "2", "ratio", ">=", "1.5", "yes"]
     assert why[-2:] == ["no", "checks"]
     *_, last = parts.report(["cpugpu"])
-    assert last == "\nfloors: 1 of 2 are held; not: cpugpu.race (ratio <= 0.4)"
+    assert last == "\nfloors: 1 of 2 are held; not: cpugpu.race, plain Python (ratio <= 0.4)"
     *_, last = parts.report(["cpugpu"], tasks=50)
     assert last == "\nfloors are told for 10,000 tasks and more"
 
@@ -141,7 +141,7 @@ def test_every_engine_has_parts_and_every_part_a_title():
     ("bricks.day", {"case": "default", "run_ms": 4.1}),
     ("bricks.nodes", {"domains": 1333, "nodes": 10_066, "run_s": 8.1}),
     ("cpugpu.race", {"policy": "mct", "engine": "SimPy", "ratio": 1.3}),
-    ("cpugpu.race", {"policy": "mct", "engine": "plain Python", "ratio": 0.3}),
+    ("cpugpu.race", {"policy": "history", "engine": "plain Python", "ratio": 0.3}),
     ("explore.panels", {"panel": "timing", "p95_ms": 201.0}),
 ])  # fmt: skip
 def test_the_floor_of_a_row_is_found_and_is_not_held(name, row):
