@@ -211,9 +211,10 @@ def _shown(value: Value, folder: StrPath | None) -> str:
 def sizes_in_markdown() -> str:
     """Return the table of README: the sizes that papers state, and those of our runs."""
     letters = {paper: letter for letter, paper in paper_letters().items()}
-    table = table_of_sizes(*letters).replace({"paper": letters})
-    rows = [list(table), ["---"] * len(table.columns), *table.to_numpy().tolist()]
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    table = table_of_sizes(*letters).replace({"paper": letters}).astype(str)
+    rows: list[list[str]] = table.to_numpy().tolist()
+    head = [list(table.columns), ["---"] * len(table.columns)]
+    return "".join(f"| {' | '.join(row)} |\n" for row in head + rows)
 
 
 def _to_value(name: str, given: Any) -> Value:
