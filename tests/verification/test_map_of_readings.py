@@ -89,8 +89,9 @@ def names_read(code):
 
 def names_bound(statement, code):
     """Return the names that a statement binds, or of which it sets a part."""
-    targets = getattr(statement, "targets", [])
-    parts = {one.value.id for one in targets if isinstance(one, ast.Subscript)}
+    inner = () if isinstance(statement, ast.FunctionDef) else ast.walk(statement)
+    stored = [one for one in inner if isinstance(getattr(one, "ctx", None), ast.Store)]
+    parts = {one.value.id for one in stored if isinstance(one, ast.Subscript)}
     steps = dis.get_instructions(code)
     return parts | {step.argval for step in steps if step.opname == "STORE_NAME"}
 
