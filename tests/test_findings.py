@@ -11,7 +11,7 @@ import nbformat
 import pytest
 
 from dlsim.errors import InputError
-from dlsim.study.findings import Value, load_findings, look_up
+from dlsim.study.findings import Value, load_findings, look_up, sizes_in_markdown
 
 ROOT = Path(__file__).parents[1]
 FINDINGS = load_findings()
@@ -44,12 +44,17 @@ def test_texts_hold_what_the_tables_say(finding):
     assert finding.values or finding.holds
 
 
+def test_readme_has_the_sizes_of_the_runs():  # else run .ci/render_findings
+    assert f"\n\n{sizes_in_markdown()}\n" in (ROOT / "README.md").read_text("utf-8")
+
+
 # ----------------------------------------------------------- numbers without a finding
 
 
 def parts_to_check():
     """Yield the places that state results, as file and text."""
-    yield "README.md", re.sub(r"```.*?```", "", (ROOT / "README.md").read_text("utf-8"), flags=re.S)
+    readme = (ROOT / "README.md").read_text("utf-8").replace(sizes_in_markdown(), "")
+    yield "README.md", re.sub(r"```.*?```", "", readme, flags=re.S)
     about = tomllib.loads((ROOT / "data" / "figures.toml").read_text("utf-8"))["papers"]
     for row in about.values():
         for field in ("found", "terms", "says"):
@@ -169,6 +174,12 @@ def test_a_number_without_a_finding_is_found(text):
 )
 def test_what_is_no_result_needs_no_finding(text):
     assert numbers_left("README.md", text) == []
+
+
+def test_no_text_waits_for_a_sentence():
+    left = re.compile(r"[A-Z]{3,}TEXT\b|@[A-Z]+@|\bTODO\b|\bXXX\b")
+    names = ["README.md", *(f"notebooks/{path.name}" for path in ROOT.glob("notebooks/*.ipynb"))]
+    assert [name for name in names if left.search(text_of(name))] == []
 
 
 def test_phrases_that_need_no_finding_stand_somewhere():

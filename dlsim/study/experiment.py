@@ -42,7 +42,8 @@ class _ExperimentDigester(Digester):
     def persistent_id(self, thing: Any) -> Any:
         """Return what is written instead of an object; None to pickle the object itself."""
         if isinstance(thing, types.SimpleNamespace):  # sizes of a scale
-            return "sizes", sorted((k, v) for k, v in vars(thing).items() if k != "runs")
+            numbers = {k: v for k, v in vars(thing).items() if k not in ("runs", "table")}
+            return "sizes", sorted(numbers.items())
         if type(thing) in (list, tuple, dict) and _names_policies(thing, self.known | self.added):
             members = thing.items() if isinstance(thing, dict) else thing
             kept = [member for member in members if _label_of(member) not in self.added]

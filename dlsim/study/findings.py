@@ -17,8 +17,9 @@ from dlsim import files
 from dlsim.errors import InputError
 from dlsim.files import StrPath
 from dlsim.study.claims import load_claims
-from dlsim.study.figures import load_figures
+from dlsim.study.figures import load_figures, paper_letters
 from dlsim.study.session import read_scales
+from dlsim.study.sizes import table_of_sizes
 from dlsim.validate import any_number, list_of, mapping, one_of, text, whole
 
 #: Ways to make one number of the selected rows of a column.
@@ -205,6 +206,15 @@ def look_up(value: Value, folder: StrPath | None = None) -> float:
 def _shown(value: Value, folder: StrPath | None) -> str:
     shown = f"{look_up(value, folder):,.{value.digits}f}"
     return shown.removeprefix("-") if not any(c in "123456789" for c in shown) else shown
+
+
+def sizes_in_markdown() -> str:
+    """Return the table of README: the sizes that papers state, and those of our runs."""
+    letters = {paper: letter for letter, paper in paper_letters().items()}
+    table = table_of_sizes(*letters).replace({"paper": letters}).astype(str)
+    rows: list[list[str]] = table.to_numpy().tolist()
+    head = [list(table.columns), ["---"] * len(table.columns)]
+    return "".join(f"| {' | '.join(row)} |\n" for row in head + rows)
 
 
 def _to_value(name: str, given: Any) -> Value:

@@ -66,7 +66,8 @@ def outlying(excess):
 def moulded(gain):
     every = (*EXISTING_SCHEMES, "flexible", "area")
     axes = {"mix": MIXES, "error": (0.0,), "scheduler": every}
-    frame = made(lambda row: 1 if row.scheduler in EXISTING_SCHEMES else 1 / (1 + gain), **axes)
+    ours = 1 / (1 + gain)
+    frame = made(lambda row: 1 if row.scheduler in EXISTING_SCHEMES else ours, 0.005, **axes)
     return {"moldable": frame}
 
 

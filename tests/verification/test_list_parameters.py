@@ -85,7 +85,9 @@ LISTS = {
         {"intervals": [75]}, {"fallbacks": [0]}, {"fallbacks": [1]}, {"fallbacks": [3]},
         {"policies": ["Greedy"]}, {"policies": ["D-0.7"]}, {"policies": ["D-0.3", "D-0.7"]},
     ],
-    "65-your-log": [{"factors": [2]}, {"factors": [7]}, {"ignore": ["weight"]}],
+    "65-your-log": [
+        {"factors": [2]}, {"factors": [7]}, {"ignore": ["weight"]}, {"policy": ["MCDF"]},
+    ],
 }  # fmt: skip
 CASES = [(name, given) for name, rows in LISTS.items() for given in rows]
 

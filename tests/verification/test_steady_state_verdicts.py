@@ -105,7 +105,7 @@ MADE = {
     "3a": (samples(G=0.75, LPRG=0.7), samples(G=0.7, LPRG=0.75)),
     "3b": (samples(G=over_k(1, 0.5), LPRG=over_k(1, 0.4)), samples(G=over_k(0.5, 1), LPRG=1.0)),
     "3c": (of_sizes(G=0.75, LPRG=0.7), of_sizes(G=0.7, LPRG=0.7)),
-    "4a": (samples(LPRG=0.8, G=0.4), samples(LPRG=0.5, G=0.5)),
+    "4a": (samples(LPRG=0.792, G=0.4), samples(LPRG=0.5, G=0.5)),
     "4b": (samples(G=0.8, LPRG=0.7), samples(G=0.7, LPRG=0.8)),
     "4c": (samples(G=0.7, LPRG=0.8), samples(G=0.8, LPRG=0.7)),
     "4d": (samples(G=0.5, LPRG=over_k(0.5, 0.9)), samples(G=0.5, LPRG=over_k(0.9, 0.5))),
