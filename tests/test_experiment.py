@@ -44,7 +44,7 @@ def run_figures(folder, change=("", ""), **parameters):
     code = "\n\n".join(cells)
     assert change[0] in code
     path = folder / "figures.py"
-    code = code.replace(*change).replace("horizon = size.horizon", "horizon = 6_000.0")
+    code = code.replace(*change).replace("= size.horizon, size.ratio", "= 6_000.0, size.ratio")
     path.write_text(code, "utf-8")
     spec = importlib.util.spec_from_file_location("figures", path)
     linecache.checkcache(str(path))
