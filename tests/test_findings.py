@@ -124,6 +124,7 @@ ALLOWED = {
     "whose true difference is 0": "the input",
     "the rule is made for at most five percent": "what the rule aims at",
     "lies above five percent": "what the rule aims at",
+    "a class of 45 minutes": "the length of a lesson",
 }  # fmt: skip
 
 
