@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from dlsim.study.worker_pool import count_workers
+from dlsim.study.sweeps import count_workers
 
 
 def draw(load, policy="MCDF", seed=None):

@@ -19,7 +19,7 @@ from dlsim import cache as caches
 from dlsim.errors import InputError, StudyError
 from dlsim.realtime import Cluster, execution_time
 from dlsim.study import fingerprint as fingerprints
-from dlsim.study import sweeps, worker_pool
+from dlsim.study import sweeps
 from dlsim.study.fingerprint import Used, digest_used, find_used, fingerprint, parts, parts_used
 from dlsim.study.sweeps import sweep
 from tests import sweep_functions as functions
@@ -44,7 +44,7 @@ def cache(tmp_path, monkeypatch):
 def _pool():
     """Let the workers stay from one test to the next: each sweep sends them all they need."""
     yield
-    worker_pool.close_pool()
+    sweeps.close_pool()
 
 
 @pytest.fixture
@@ -567,9 +567,9 @@ def test_bad_input_is_refused(points, options, message):
 
 def test_jobs_come_from_the_argument_then_the_environment_then_the_machine(monkeypatch):
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    assert (worker_pool.count_workers(), worker_pool.count_workers(3)) == (cores, 3)
+    assert (sweeps.count_workers(), sweeps.count_workers(3)) == (cores, 3)
     monkeypatch.setenv("DLSIM_JOBS", "5")
-    assert (worker_pool.count_workers(), worker_pool.count_workers(3)) == (5, 3)
+    assert (sweeps.count_workers(), sweeps.count_workers(3)) == (5, 3)
     monkeypatch.setenv("DLSIM_JOBS", "two")
     with pytest.raises(InputError, match="DLSIM_JOBS must be a whole number"):
-        worker_pool.count_workers()
+        sweeps.count_workers()

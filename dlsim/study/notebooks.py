@@ -33,7 +33,7 @@ from dlsim.output_folder import (
     content_digest,
     read_json_lines,
 )
-from dlsim.study import dask_cluster, worker_pool
+from dlsim.study import dask_cluster, sweeps
 from dlsim.study.figures import FORMAT_VARIABLE, LATEX_VARIABLE, PICTURE_FORMATS, paper_of
 from dlsim.study.parameters import check_parameters, parameters_of
 from dlsim.validate import number, one_of
@@ -349,14 +349,14 @@ def run_all(
         For a name, a parameter or a folder that cannot be used, or if a person changed a file that
         dlsim wrote there; nothing has run then.
     """
-    count = worker_pool.count_workers(jobs)
+    count = sweeps.count_workers(jobs)
     paths = list(dict.fromkeys(find_notebook(name) for name in names))
     home = OutputFolder(out)
     given = {"out": str(home.folder), "jobs": 1, **(common or {})}
     asked = dict(parameters or {})
     limit = _cell_limit(str((given | asked).get("scale", "quick")), cell_seconds)
     picture_format = one_of("figures", figures, PICTURE_FORMATS)
-    environment = {FORMAT_VARIABLE: picture_format, worker_pool.JOBS_VARIABLE: "1"}
+    environment = {FORMAT_VARIABLE: picture_format, sweeps.JOBS_VARIABLE: "1"}
     environment |= {LATEX_VARIABLE: "1"} if latex else {}
     environment |= {dask_cluster.DASK_VARIABLE: dask} if dask else {}
     plan = []
@@ -471,7 +471,7 @@ def _with_workers(job: _Job, count: int) -> _Job:
     if "jobs" in values:
         values["jobs"] = 0 if dask_cluster.DASK_VARIABLE in job.environment else count
     return replace(
-        job, values=values, environment=job.environment | {worker_pool.JOBS_VARIABLE: str(count)}
+        job, values=values, environment=job.environment | {sweeps.JOBS_VARIABLE: str(count)}
     )
 
 

@@ -25,7 +25,7 @@ from dlsim.cache import package_digest
 from dlsim.errors import InputError
 from dlsim.files import StrPath
 from dlsim.output_folder import OutputFolder
-from dlsim.study import claims, worker_pool
+from dlsim.study import claims, sweeps
 from dlsim.study.figures import load_figures, paper_of
 from dlsim.study.notebooks import NotebookResult
 from dlsim.study.pages import RESULTS_PAGE, SCORECARD, PageFrame, pages_of_run, write_page
@@ -233,6 +233,6 @@ def _environment() -> dict[str, Any]:
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.release()}",
         "processor": found[1].strip() if found else platform.processor() or platform.machine(),
-        "cores": worker_pool.count_workers(),
+        "cores": sweeps.count_workers(),
         "packages": {name: importlib.metadata.version(name) for name in sorted(names)},
     }

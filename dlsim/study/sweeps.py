@@ -3,6 +3,10 @@
 A cell is one call: (function, point, replicate). Its result is a small text file in the
 cache folder, named by a digest of everything that decides it (`dlsim.study.fingerprint`). A sweep
 that was killed resumes with the cells that have no file; nothing is ever unpickled from disk.
+
+Worker processes of this machine are spawned once and serve every sweep of the process. Each holds
+one end of a pipe whose other end only their parent has: when it closes, by `close` or by death of
+whatever kind, they exit.
 """
 
 import functools
@@ -10,10 +14,19 @@ import hashlib
 import itertools
 import json
 import math
+import multiprocessing
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, as_completed
+from concurrent.futures import (
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    as_completed,
+)
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,11 +35,11 @@ import cloudpickle
 import numpy as np
 import pandas as pd
 
-from dlsim import progress
+from dlsim import processes, progress
 from dlsim.cache import cache_folder, private_folder, read_own_file
 from dlsim.errors import DlsimError, InputError, StudyError
 from dlsim.files import MAX_TABLE_BYTES, write_bytes, write_text
-from dlsim.study import session, worker_pool
+from dlsim.study import session
 from dlsim.study.dask_cluster import cluster_executor
 from dlsim.study.experiment import note_experiment
 from dlsim.study.fingerprint import Used, digest_used, find_used, fingerprint, ship_by_value
@@ -205,6 +218,74 @@ def call_in_worker(
         raise StudyError(f"{type(error).__name__}: {error}") from error
 
 
+# ------------------------------------------------------------------ worker processes
+
+#: Environment variable that says how many worker processes a sweep gets.
+JOBS_VARIABLE = "DLSIM_JOBS"
+#: How long workers are waited for that end: a stopped one would never.
+END_SECONDS = 3.0
+
+
+def count_workers(jobs: int = 0) -> int:
+    """Return the number of workers, 0 for ``$DLSIM_JOBS`` or all cores; it is 1 inside a worker."""
+    rule = "a whole number, 0 for all cores"
+    number = whole("jobs", jobs, 0, rule=rule)
+    if not number and (text := os.environ.get(JOBS_VARIABLE)):
+        number = whole(JOBS_VARIABLE, int(text) if text.isdecimal() else text, 0, rule=rule)
+    if multiprocessing.parent_process() is not None:
+        return 1
+    if hasattr(os, "sched_getaffinity"):
+        return number or len(os.sched_getaffinity(0))
+    return number or os.cpu_count() or 1
+
+
+class WorkerPool(ProcessPoolExecutor):
+    """Worker processes, ended by a pipe."""
+
+    def __init__(self, jobs: int) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.jobs, (self.reader, self.lifeline) = jobs, context.Pipe(duplex=False)
+        super().__init__(jobs, context, processes.start_worker, (self.reader, os.getpid()))
+
+    def submit(self, /, *call: Any) -> Future[Any]:  # type: ignore[override]
+        """Submit a call; new workers are started here, and need not run the caller's script."""
+        main = vars(sys.modules["__main__"])
+        kept: dict[str, Any] = {n: main[n] for n in ("__file__", "__spec__") if n in main}
+        main["__spec__"] = None
+        main.pop("__file__", None)
+        try:
+            with processes.defer_interrupts():
+                return super().submit(*call)
+        finally:
+            main.update(kept)
+
+    def close(self) -> None:
+        """End the workers at once, in the midst of what they do."""
+        self.lifeline.close()
+        self.reader.close()
+        manager: Any = self._executor_manager_thread
+        self.shutdown(wait=False, cancel_futures=True)
+        if manager:  # at exit Python would write to the pipe that this thread is about to close
+            manager.join(END_SECONDS)
+
+
+_OPEN_POOLS: list[WorkerPool] = []
+
+
+def open_pool(jobs: int) -> WorkerPool:
+    """Return the open pool, or a new one where it has another size."""
+    if not _OPEN_POOLS or _OPEN_POOLS[0].jobs != jobs:
+        close_pool()
+        _OPEN_POOLS.append(WorkerPool(jobs))
+    return _OPEN_POOLS[0]
+
+
+def close_pool() -> None:
+    """End the workers at once, if there are any."""
+    while _OPEN_POOLS:
+        _OPEN_POOLS.pop().close()
+
+
 # ------------------------------------------------------------------ the sweep
 
 
@@ -279,22 +360,22 @@ class _Sweep:
                 self.finish(futures[future], text)
         finally:
             # a `WorkerPool` is closed instead; it fails at cancelled futures
-            for future in () if isinstance(executor, worker_pool.WorkerPool) else futures:
+            for future in () if isinstance(executor, WorkerPool) else futures:
                 future.cancel()
 
     def run_on_pool(self, jobs: int) -> None:
         """Call the pending cells in worker processes, in fresh ones where some died."""
         for deaths in itertools.count(1):
             try:
-                return self.run_on(worker_pool.open_pool(jobs))
+                return self.run_on(open_pool(jobs))
             except (BrokenExecutor, CancelledError) as error:
-                worker_pool.close_pool()
+                close_pool()
                 if deaths > RETRIES:
                     why = f"worker processes died {deaths} times, killed or out of memory"
                     remedy = "Try fewer jobs, or jobs=1 to see the cause"
                     raise StudyError(f"{self.label}: {why}; {self.status}. {remedy}") from error
             except BaseException:
-                worker_pool.close_pool()
+                close_pool()
                 raise
 
     def complete(self, executor: Executor | None, workers: int) -> None:
@@ -401,7 +482,7 @@ def sweep(
     defaults = session.sweep_defaults()
     replicates = whole("replicates", defaults.replicates if replicates is None else replicates)
     seed = whole("seed", defaults.seed if seed is None else seed, 0, math.inf)
-    workers = worker_pool.count_workers(defaults.jobs if jobs is None else jobs)
+    workers = count_workers(defaults.jobs if jobs is None else jobs)
     if executor is None and jobs is None:
         executor = defaults.executor or cluster_executor()
     label = label or str(getattr(function, "__name__", "sweep"))
