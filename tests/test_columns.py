@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dlsim.study import experiment
+from dlsim.study import fingerprint
 from dlsim.study.figures import paper_letters
 from dlsim.study.judging import POINT_COLUMNS
 
@@ -44,7 +44,7 @@ def columns_of_tables():
                 tables.setdefault(name.removesuffix(".csv"), set()).update(columns)
     for paper in paper_letters().values():
         tables[f"{paper}-points"] = set(POINT_COLUMNS)
-        tables[f"{paper}-experiments"] = set(experiment.EXPERIMENT_COLUMNS)
+        tables[f"{paper}-experiments"] = set(fingerprint.EXPERIMENT_COLUMNS)
     return tables
 
 

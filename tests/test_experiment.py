@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from dlsim.study import experiment, judge, session, show_scorecard
+from dlsim.study import fingerprint, judge, session, show_scorecard
 from dlsim.study.claims import beside_reference, read_scorecard
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -91,7 +91,7 @@ def test_sizes_of_a_scale_count_but_for_the_number_of_runs(tmp_path):
 def judge_figures(folder, monkeypatch, change=("", ""), **parameters):
     """Judge a claim on an experiment, beside the unchanged one as the shipped one."""
     shipped = run_figures(folder).attrs["experiment"]
-    monkeypatch.setattr(experiment, "_shipped", lambda paper, scale: frozenset({shipped}))
+    monkeypatch.setattr(fingerprint, "_shipped", lambda paper, scale: frozenset({shipped}))
     said = judge("mcdf-2", run_figures(folder, change, **parameters))
     shown = show_scorecard().to_html()
     card = beside_reference(read_scorecard(folder / "results" / "data" / "mcdf-claims.csv"))
@@ -128,12 +128,12 @@ def test_a_changed_experiment_is_the_users_own(tmp_path, monkeypatch, change, pa
 def test_a_frame_that_lost_its_note_counts_as_made_by_all_sweeps(tmp_path, monkeypatch):
     frame = run_figures(tmp_path)
     shipped = frame.attrs.pop("experiment")
-    monkeypatch.setattr(experiment, "_shipped", lambda paper, scale: frozenset({shipped}))
-    assert experiment.name_experiment([frame]) == "as shipped"
+    monkeypatch.setattr(fingerprint, "_shipped", lambda paper, scale: frozenset({shipped}))
+    assert fingerprint.name_experiment([frame]) == "as shipped"
     session.current().experiments.append(("mine", "0123456789abcdef"))
-    assert experiment.name_experiment([frame]) == "changed"
+    assert fingerprint.name_experiment([frame]) == "changed"
     session.current().experiments.clear()
-    assert experiment.name_experiment([frame]) == "changed"  # made up, by no sweep at all
+    assert fingerprint.name_experiment([frame]) == "changed"  # made up, by no sweep at all
 
 
 def test_a_run_keeps_its_experiments_and_the_reference_takes_them(tmp_path):

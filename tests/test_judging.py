@@ -39,7 +39,7 @@ def out(tmp_path, monkeypatch):
 
     Frames that are made up here stand for those of the shipped experiments.
     """
-    monkeypatch.setattr("dlsim.study.experiment._shipped", lambda paper, scale: None)
+    monkeypatch.setattr("dlsim.study.fingerprint._shipped", lambda paper, scale: None)
     start("mcdf", out=str(tmp_path / "results"))
     yield tmp_path / "results"
     session._OPEN.clear()

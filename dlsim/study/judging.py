@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from dlsim.errors import InputError
 from dlsim.study import claims, session
 from dlsim.study.claims import Claim, Verdict
-from dlsim.study.experiment import name_experiment, tabulate_experiments
+from dlsim.study.fingerprint import name_experiment, tabulate_experiments
 from dlsim.study.measure import MEASURES, Measure
 from dlsim.study.verdict import explain
 from dlsim.validate import one_of

@@ -47,7 +47,7 @@ class Session:
     executor: Executor | None = None
     #: Verdicts by the id of the claim, in the order of judging.
     verdicts: "dict[str, Verdict]" = field(default_factory=dict)
-    #: Name and digest of every sweep, as `dlsim.study.experiment` tells them.
+    #: Name and digest of every sweep, as `dlsim.study.fingerprint` tells them.
     experiments: list[tuple[str, str]] = field(default_factory=list)
     #: Numbers of the figures that earlier cells of the notebook left open.
     earlier_figures: frozenset[int] = frozenset()

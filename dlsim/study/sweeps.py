@@ -41,8 +41,14 @@ from dlsim.errors import DlsimError, InputError, StudyError
 from dlsim.files import MAX_TABLE_BYTES, write_bytes, write_text
 from dlsim.study import session
 from dlsim.study.dask_cluster import cluster_executor
-from dlsim.study.experiment import note_experiment
-from dlsim.study.fingerprint import Used, digest_used, find_used, fingerprint, ship_by_value
+from dlsim.study.fingerprint import (
+    Used,
+    digest_used,
+    find_used,
+    fingerprint,
+    note_experiment,
+    ship_by_value,
+)
 from dlsim.validate import mapping, unwrap_scalar, whole
 
 #: Cells run in this process for so long before worker processes are worth their start.
