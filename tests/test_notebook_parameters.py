@@ -8,7 +8,7 @@ import nbformat
 import pytest
 
 from dlsim.errors import InputError
-from dlsim.study.parameters import parameters_of
+from dlsim.study.notebooks import parameters_of
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.ipynb"))

@@ -12,8 +12,7 @@ from dlsim.errors import InputError
 from dlsim.output_folder import OutputFolder
 from dlsim.study import notebooks
 from dlsim.study.notebook_process import first_problem
-from dlsim.study.notebooks import find_notebook, run_all
-from dlsim.study.parameters import check_parameters, parameters_of
+from dlsim.study.notebooks import check_parameters, find_notebook, parameters_of, run_all
 from tests.small_notebooks import PARAMETERS, write_notebook
 
 ROOT = Path(__file__).parents[1]

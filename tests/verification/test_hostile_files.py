@@ -29,7 +29,7 @@ from hypothesis import strategies as st
 
 from dlsim import files
 from dlsim.errors import DlsimError, InputError
-from dlsim.study.parameters import parameters_of
+from dlsim.study.notebooks import parameters_of
 from tests.scale import LONG, scale_count
 
 #: What reading one file may take beyond what the process has, in bytes and in seconds of a

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from dlsim.study import session
-from dlsim.study.parameters import parameters_of
+from dlsim.study.notebooks import parameters_of
 from tests.scale import LONG, some_of
 from tests.verification.executed import in_one_space
 
