@@ -215,7 +215,7 @@ def reproduce_papers(args: argparse.Namespace) -> int:
     # imported late: these modules take a second, and an error should appear at once
     from dlsim.compiled import require_cache
     from dlsim.study.notebooks import run_all
-    from dlsim.study.results_page import SCORECARD, RunPages, write_results_page
+    from dlsim.study.pages import SCORECARD, RunPages, write_results_page
 
     readings = readings_by_notebook(reading, names)
     require_cache()
@@ -263,7 +263,7 @@ def _checked_scheduler(place: str = "") -> str:
 
 def paper_of_letter(name: str) -> str:
     """Return the paper that a letter stands for, and any other name as it is."""
-    from dlsim.study.figures import paper_letters
+    from dlsim.study.results import paper_letters
 
     return paper_letters().get(name.upper(), name)
 
@@ -273,7 +273,7 @@ def notebooks_of(names: Sequence[str]) -> list[str]:
 
     Without names, return all notebooks except `MACHINE_NOTEBOOKS`.
     """
-    from dlsim.study.figures import load_figures, paper_of
+    from dlsim.study.results import load_figures, paper_of
 
     there, chosen = list(files.suite_notebooks()), []
     notebook_of_figure = {row.id: row.notebook for row in load_figures()[1]}
@@ -302,7 +302,7 @@ def switches_of_words(words: Sequence[str]) -> dict[str, str]:
 
 def switches_of(notebook: str) -> dict[str, tuple[Any, ...]]:
     """Return the reading switches of a notebook's paper, the default option of each first."""
-    from dlsim.study.figures import paper_of
+    from dlsim.study.results import paper_of
     from dlsim.study.session import paper_module
 
     return dict(getattr(paper_module(paper_of(notebook)), "SWITCHES", {}))
@@ -355,7 +355,7 @@ def print_topics(args: argparse.Namespace) -> int:
 
 
 def _list_figures() -> None:
-    from dlsim.study.figures import load_figures
+    from dlsim.study.results import load_figures
 
     rows, there = load_figures()[1], files.suite_notebooks()
     print("dlsim reproduce NAME, where NAME is a paper, a notebook or a figure:")
@@ -393,7 +393,7 @@ def _list_policies() -> None:
 
 
 def _list_readings() -> None:
-    from dlsim.study.figures import paper_of
+    from dlsim.study.results import paper_of
 
     print("readings (default first), dlsim reproduce PAPER --reading NAME=VALUE:")
     for notebook in files.suite_notebooks():

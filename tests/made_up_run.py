@@ -7,9 +7,9 @@ import nbformat
 import pandas as pd
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from dlsim.study import scorecard
+from dlsim.study import pages
 from dlsim.study.notebooks import NotebookResult
-from dlsim.study.report import Results
+from dlsim.study.results import Results
 from tests.test_report import drawing, verdicts
 
 META = {"scale": "quick", "seed": 7, "runs": 0, "seconds": 12.34, "reading": {"link": "shared"}}
@@ -49,9 +49,9 @@ def write_scorecard_notebook(folder):
     here = os.getcwd()
     os.chdir(folder / "notebooks")
     try:
-        card = scorecard.read_scorecards(folder)
-        parts = [scorecard.show_findings(card, folder), scorecard.show_claims(card, folder)]
-        parts.append(scorecard.show_figures(card, folder))
+        card = pages.read_scorecards(folder)
+        parts = [pages.show_findings(card, folder), pages.show_claims(card, folder)]
+        parts.append(pages.show_figures(card, folder))
     finally:
         os.chdir(here)
     outputs = [new_output("display_data", {"text/html": part.data}) for part in parts]

@@ -16,8 +16,8 @@ from dlsim.steady import read_platform
 from dlsim.study import sweeps
 from dlsim.study.claims import load_claims, read_scorecard
 from dlsim.study.dask_cluster import address_of_file
-from dlsim.study.figures import load_figures
 from dlsim.study.notebooks import parameters_of
+from dlsim.study.results import load_figures
 from tests.test_files import LOG, TABLE
 
 CLUSTER = Cluster(4, 1.0, 100.0)

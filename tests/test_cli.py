@@ -15,8 +15,8 @@ from dlsim.cpugpu import POLICIES as DEVICES
 from dlsim.realtime import POLICIES
 from dlsim.steady import METHODS, SUFFIXES
 from dlsim.study.claims import load_claims, read_scorecard, reference_of
-from dlsim.study.figures import load_figures, paper_letters
 from dlsim.study.notebooks import NotebookResult
+from dlsim.study.results import load_figures, paper_letters
 from tests.small_notebooks import write_notebook
 
 ROOT = Path(__file__).parents[1]

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from dlsim.study import fingerprint
-from dlsim.study.figures import paper_letters
-from dlsim.study.judging import POINT_COLUMNS
+from dlsim.study.results import paper_letters
+from dlsim.study.verdict import POINT_COLUMNS
 
 ROOT = Path(__file__).parents[1]
 #: A row of the dictionary: patterns of tables, columns, meaning.

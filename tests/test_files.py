@@ -437,10 +437,9 @@ OPENING = {
 OWN = {
     "cache.py", "compiled.py", "files.py", "kernel_files.py", "output_folder.py", "processes.py",
     "validate.py",  # what the system says of its memory
-    "study/cells.py", "study/notebooks.py", "study/report.py", "study/pages.py",  # results of a run
+    "study/notebooks.py", "study/results.py", "study/pages.py",  # results of a run, the processor
     "study/fingerprint.py",  # sources of dlsim
     "study/notebook_process.py",  # what its parent asks for
-    "study/results_page.py",  # what the system says of its processor
     "joblog/slurm.py", "joblog/swf.py",  # lines that files.py has read
 }  # fmt: skip
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlsim.errors import InputError
-from dlsim.study import gantt
+from dlsim.study import plots
 
 # Two tasks at once and a third on their nodes; numbers are free, sums are not.
 CHUNKS = pd.DataFrame(
@@ -18,7 +18,7 @@ CHUNKS = pd.DataFrame(
         (1, 2, 1.0, 0.0, 1.0, 5.0),
         (2, 0, 1.0, 8.0, 9.0, 12.0),
     ],
-    columns=list(gantt.CHUNK_COLUMNS),
+    columns=list(plots.CHUNK_COLUMNS),
 )
 TASKS = pd.DataFrame({"arrival": [0.0, 0.0, 4.0], "deadline": [9.0, 6.0, 100.0]})
 
@@ -48,10 +48,10 @@ def rows(ax):
 
 
 def test_sends_computations_and_the_link():
-    ax = gantt.plot_gantt(CHUNKS)
+    ax = plots.plot_gantt(CHUNKS)
     # two tasks send at once, so the row says whose link it is
     assert rows(ax) == ["a link per task", "node 0", "node 1", "node 2"]
-    assert rows(gantt.plot_gantt(CHUNKS[CHUNKS["task"] != 1]))[0] == "link"
+    assert rows(plots.plot_gantt(CHUNKS[CHUNKS["task"] != 1]))[0] == "link"
     sends = {(1, 0, 2), (2, 2, 3), (3, 0, 1), (1, 8, 9)}
     computes = {(1, 2, 8), (2, 3, 8), (3, 1, 5), (1, 9, 12)}
     # task 1 sends while task 0 does: two lanes of half the height on the link's row
@@ -62,7 +62,7 @@ def test_sends_computations_and_the_link():
 
 
 def test_one_colour_per_task():
-    ax = gantt.plot_gantt(CHUNKS, link=False)
+    ax = plots.plot_gantt(CHUNKS, link=False)
     colors = {}
     for color, _, start, _, _ in boxes(ax):
         colors.setdefault(color, set()).add(start)
@@ -79,19 +79,19 @@ def test_one_colour_per_task():
     [(4, ["node 0", "node 1", "node 2", "node 3"]), ([2, 1, 0], ["node 2", "node 1", "node 0"])],
 )
 def test_idle_nodes_and_own_order(nodes, labels):
-    assert rows(gantt.plot_gantt(CHUNKS, nodes=nodes, link=False)) == labels
+    assert rows(plots.plot_gantt(CHUNKS, nodes=nodes, link=False)) == labels
 
 
 def test_nodes_counted_from_one_and_named_devices():
     counted = CHUNKS.assign(node=CHUNKS["node"] + 1)
     labels = ["node 1", "node 2", "node 3"]
-    assert rows(gantt.plot_gantt(counted, nodes=3, link=False)) == labels
+    assert rows(plots.plot_gantt(counted, nodes=3, link=False)) == labels
     named = CHUNKS.assign(node=["gpu0", "cpu0", "cpu1", "gpu0"])
-    assert rows(gantt.plot_gantt(named, link=False)) == ["cpu0", "cpu1", "gpu0"]
+    assert rows(plots.plot_gantt(named, link=False)) == ["cpu0", "cpu1", "gpu0"]
 
 
 def test_deadlines_are_marked_where_they_are_near():
-    ax = gantt.plot_gantt(CHUNKS, tasks=TASKS)
+    ax = plots.plot_gantt(CHUNKS, tasks=TASKS)
     marks = {
         float(line.get_xdata()[0])
         for line in ax.get_lines()
@@ -102,14 +102,14 @@ def test_deadlines_are_marked_where_they_are_near():
 
 
 def test_until_cuts_the_axis():
-    ax = gantt.plot_gantt(CHUNKS, until=6, tasks=TASKS)
+    ax = plots.plot_gantt(CHUNKS, until=6, tasks=TASKS)
     assert ax.get_xlim() == (0, 6)
     assert not any(start >= 6 for _, start, _, _ in bars(ax))
     assert [text.get_text() for text in ax.texts] == ["0", "0", "1"]
 
 
 def test_compute_start_of_its_own():
-    ax = gantt.plot_gantt(CHUNKS.assign(compute_start=[2.5, 3, 1, 9]), link=False)
+    ax = plots.plot_gantt(CHUNKS.assign(compute_start=[2.5, 3, 1, 9]), link=False)
     assert (0, 2.5, 8, False) in bars(ax)
 
 
@@ -118,7 +118,7 @@ def test_compute_start_of_its_own():
 def test_lanes_never_overlap_and_are_as_few_as_possible(spans):
     start = np.array([a for a, _ in spans])
     end = start + np.array([length for _, length in spans])
-    lanes = gantt.lanes_of(start, end)
+    lanes = plots.lanes_of(start, end)
     for lane in set(lanes):
         order = np.argsort(start[lanes == lane], kind="stable")
         a, b = start[lanes == lane][order], end[lanes == lane][order]
@@ -129,7 +129,7 @@ def test_lanes_never_overlap_and_are_as_few_as_possible(spans):
 
 def test_timing_diagram_of_one_task():
     one = CHUNKS[CHUNKS["task"] == 0]
-    ax = gantt.plot_timing(one.iloc[::-1])  # in any order
+    ax = plots.plot_timing(one.iloc[::-1])  # in any order
     shares = [r"$P_{1}$: $\alpha_{1} = 0.6$", r"$P_{2}$: $\alpha_{2} = 0.4$"]
     assert rows(ax) == ["$P_0$ (link)", *shares]
     assert bars(ax) == {
@@ -141,12 +141,12 @@ def test_timing_diagram_of_one_task():
         (2, 3, 8, False),
     }
     with pytest.raises(InputError, match="shows one task"):
-        gantt.plot_timing(CHUNKS)
+        plots.plot_timing(CHUNKS)
 
 
 def test_draws_on_given_axes():
     _, ax = plt.subplots()
-    assert gantt.plot_gantt(CHUNKS, ax=ax) is ax
+    assert plots.plot_gantt(CHUNKS, ax=ax) is ax
 
 
 @pytest.mark.parametrize(
@@ -165,27 +165,27 @@ def test_draws_on_given_axes():
 )
 def test_refuses_what_is_no_schedule(table, options, message):
     with pytest.raises(InputError, match=message):
-        gantt.plot_gantt(table, **options)
+        plots.plot_gantt(table, **options)
 
 
 def test_every_task_has_a_colour_of_its_own():
-    colors = gantt.task_colors(range(60))
+    colors = plots.task_colors(range(60))
     assert len({tuple(np.round(color, 3)) for color in colors.values()}) == 60
-    few = gantt.task_colors("ab")
+    few = plots.task_colors("ab")
     assert [few[task] for task in "ab"] == [colors[0], colors[1]]
 
 
 def test_text_on_a_bar_is_legible():
-    assert gantt.legible_on("#0072B2") == "white"
-    assert gantt.legible_on("#56B4E9") == gantt.legible_on("white") == "black"
+    assert plots.legible_on("#0072B2") == "white"
+    assert plots.legible_on("#56B4E9") == plots.legible_on("white") == "black"
 
 
 def test_refused_tasks_have_a_row_of_their_own():
     tasks = TASKS.assign(admitted=[True, True, True])
-    assert "refused" not in rows(gantt.plot_gantt(CHUNKS, tasks=tasks))
+    assert "refused" not in rows(plots.plot_gantt(CHUNKS, tasks=tasks))
     refused = {"arrival": [3.0, 3.0, 15.0, 50.0], "deadline": 1.0, "admitted": False}
     more = pd.DataFrame(refused, index=[7, 8, 5, 9])
-    ax = gantt.plot_gantt(CHUNKS, tasks=pd.concat([tasks, more]), until=20)
+    ax = plots.plot_gantt(CHUNKS, tasks=pd.concat([tasks, more]), until=20)
     assert rows(ax)[-1] == "refused"
     marks = [line for line in ax.get_lines() if line.get_marker() == "x"]
     assert [float(line.get_xdata()[0]) for line in marks] == [3, 15]  # 9 came later
@@ -194,15 +194,15 @@ def test_refused_tasks_have_a_row_of_their_own():
 
 def test_a_picture_may_begin_later():
     """Numbers are left out where bars are narrow in what is shown, not in all of time."""
-    late = CHUNKS.assign(**{name: CHUNKS[name] + 1e6 for name in gantt.CHUNK_COLUMNS[3:]})
-    ax = gantt.plot_gantt(late, since=1e6 + 4, until=1e6 + 12)
+    late = CHUNKS.assign(**{name: CHUNKS[name] + 1e6 for name in plots.CHUNK_COLUMNS[3:]})
+    ax = plots.plot_gantt(late, since=1e6 + 4, until=1e6 + 12)
     assert ax.get_xlim() == (1e6 + 4, 1e6 + 12)
     assert [text.get_text() for text in ax.texts] == ["0", "0", "1", "2"]
 
 
 def test_a_timing_diagram_shows_the_set_ups():
     one = CHUNKS[CHUNKS["task"] == 0]
-    plain, ax = bars(gantt.plot_timing(one)), gantt.plot_timing(one, st=0.5, sc=0.25)
+    plain, ax = bars(plots.plot_timing(one)), plots.plot_timing(one, st=0.5, sc=0.25)
     setups = {(0, 0, 0.5), (0, 2, 2.5), (1, 0, 0.5), (2, 2, 2.5), (1, 2, 2.25), (2, 3, 3.25)}
     assert bars(ax) - plain == {(*bar, False) for bar in setups}
     said = [text.get_text() for text in ax.get_legend().get_texts()]

@@ -25,9 +25,9 @@ from dlsim.study import (
     sweep,
 )
 from dlsim.study.claims import beside_reference, load_claims, read_scorecard
-from dlsim.study.judging import POINT_COLUMNS
 from dlsim.study.readings import by_reading, list_changes
 from dlsim.study.session import name_reading
+from dlsim.study.verdict import POINT_COLUMNS
 from tests.intervals import student
 
 LOADS = (0.1, 0.5, 1.0)

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from dlsim.study.latex import MAX_COLUMNS_ACROSS, latex_table, write_estimate
+from dlsim.study.results import MAX_COLUMNS_ACROSS, latex_table, write_estimate
 
 
 def lines(frame):

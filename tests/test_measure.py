@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from dlsim.study.claims import load_claims
-from dlsim.study.figures import paper_letters
 from dlsim.study.measure import (
     MEASURES,
     difference_to,
@@ -22,6 +21,7 @@ from dlsim.study.measure import (
     trend,
     with_medians,
 )
+from dlsim.study.results import paper_letters
 from dlsim.study.stats import summary
 from tests.intervals import student
 

@@ -22,7 +22,7 @@ def redraw(x):
 slider = widgets.IntSlider()
 display(slider, widgets.interactive_output(redraw, {"x": slider}))"""
 RESULT = """import os, pandas as pd
-from dlsim.study.report import Results
+from dlsim.study.results import Results
 values = {"runs": runs, "loads": str(loads), "reading": str(reading)}
 values["workers"] = os.environ["DLSIM_JOBS"]
 Results(out).table("good", pd.DataFrame([values]))

@@ -15,7 +15,7 @@ from dlsim.files import read_text, write_text
 from dlsim.live.calibration import write_costs
 from dlsim.live.loads import lines, records
 from dlsim.output_folder import OutputFolder
-from dlsim.study.report import Results
+from dlsim.study.results import Results
 from dlsim.user_code import load_user_code
 from tests.children import forked
 from tests.readers import READERS

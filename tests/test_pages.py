@@ -15,12 +15,10 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from dlsim.errors import InputError
 from dlsim.output_folder import OutputFolder
-from dlsim.study import results_page, scorecard
+from dlsim.study import pages
 from dlsim.study.claims import VERDICTS, load_claims, read_scorecard, reference_of
-from dlsim.study.figures import load_figures
-from dlsim.study.pages import PageFrame, set_formulas, write_page
-from dlsim.study.report import Results
-from dlsim.study.results_page import write_results_page
+from dlsim.study.pages import PageFrame, set_formulas, write_page, write_results_page
+from dlsim.study.results import Results, load_figures
 from dlsim.study.verdict import describe_comparisons
 from tests.made_up_run import META, ended, make_run, write_scorecard_notebook
 from tests.test_report import verdicts
@@ -387,10 +385,10 @@ def test_a_folder_that_cannot_be_written_to_is_refused(tmp_path):
 def test_verdicts_are_shown_where_nothing_was_run(tmp_path, monkeypatch):
     """In JupyterLab, before any run, the shipped verdicts are shown without links."""
     monkeypatch.chdir(tmp_path)
-    card = scorecard.read_scorecards(tmp_path)
+    card = pages.read_scorecards(tmp_path)
     assert len(card) > 100
-    assert "<img" not in scorecard.show_findings(card, tmp_path).data
-    shown = scorecard.show_figures(card, tmp_path).data
+    assert "<img" not in pages.show_findings(card, tmp_path).data
+    shown = pages.show_figures(card, tmp_path).data
     assert f"{len(load_figures()[1])} figures and tables are not part" in shown
 
 
@@ -400,15 +398,15 @@ def test_asking_for_the_commit_writes_nothing_into_the_checkout(tmp_path, monkey
     (tmp_path / "file").write_text("1")
     for words in (("init", "-q"), ("add", "file"), (*author, "commit", "-q", "-m", "one")):
         subprocess.run(["git", *words], cwd=tmp_path, check=True)
-    monkeypatch.setattr(results_page.files, "project_root", lambda: tmp_path)
+    monkeypatch.setattr(pages.files, "project_root", lambda: tmp_path)
     index = tmp_path / ".git" / "index"
     os.utime(tmp_path / "file", (1, 1))  # git would note the new time
     before = index.read_bytes(), index.stat().st_ino
-    commit = results_page._commit()
+    commit = pages._commit()
     assert re.fullmatch(r"[0-9a-f]{12}", commit)
     assert (index.read_bytes(), index.stat().st_ino) == before
     (tmp_path / "file").write_text("2")
-    assert results_page._commit() == f"{commit}-dirty"
+    assert pages._commit() == f"{commit}-dirty"
 
 
 def test_without_git_the_commit_is_left_out(monkeypatch):
@@ -416,4 +414,4 @@ def test_without_git_the_commit_is_left_out(monkeypatch):
         raise FileNotFoundError
 
     monkeypatch.setattr(subprocess, "run", missing)
-    assert results_page._commit() == ""
+    assert pages._commit() == ""

@@ -8,7 +8,7 @@ import nbformat
 import pytest
 
 from dlsim.files import suite_notebooks
-from dlsim.study.figures import paper_letters, paper_of
+from dlsim.study.results import paper_letters, paper_of
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
 #: The notebooks of papers M and I.

@@ -13,9 +13,9 @@ from IPython.core.interactiveshell import InteractiveShell
 from matplotlib.figure import Figure
 from PIL import Image
 
-from dlsim.study import pictures, save, session, start
+from dlsim.study import results, save, session, start
 from dlsim.study.notebooks import run_all
-from dlsim.study.report import Results
+from dlsim.study.results import Results
 from tests.small_notebooks import write_notebook
 
 
@@ -38,7 +38,7 @@ def test_a_picture_is_what_matplotlib_saves(layout):
 
     buffer, bare = io.BytesIO(), {"Software": None}
     made().savefig(buffer, format="png", dpi=150, metadata=bare, bbox_inches="tight")
-    drawn = io.BytesIO(pictures.draw_picture(made()))
+    drawn = io.BytesIO(results.draw_picture(made()))
     with Image.open(buffer) as saved, Image.open(drawn) as few:
         assert few.mode == "P"
         assert few.info["dpi"] == saved.info["dpi"]
@@ -53,7 +53,7 @@ def test_what_can_be_seen_through_stays_so():
     one, ax = plt.subplots()
     one.patch.set_alpha(0)
     ax.plot([1, 2])
-    with Image.open(io.BytesIO(pictures.draw_picture(one))) as few:
+    with Image.open(io.BytesIO(results.draw_picture(one))) as few:
         assert few.convert("RGBA").getpixel((0, 0))[3] == 0
 
 

@@ -20,10 +20,10 @@ from dlsim.errors import InputError
 from dlsim.output_folder import OutputFolder
 from dlsim.realtime import POLICIES
 from dlsim.record import find_records
-from dlsim.study import plain_text, scorecard, shown_label, shown_table, shown_text
-from dlsim.study.gantt import plot_gantt
+from dlsim.study import plain_text, shown_label, shown_table, shown_text, verdict
 from dlsim.study.pages import PageFrame, set_formulas, write_page
 from dlsim.study.plain_text import table_as_html, visible_text
+from dlsim.study.plots import plot_gantt
 from tests.hostile_text import HOSTILE, UNSEEN, Outline, outline_of_markdown, seen, words_of
 from tests.test_explore_panel import Shown
 
@@ -82,7 +82,7 @@ def hostile_table():
         lambda table: shown_table(table).format({"n": "{:.1%}"}).to_html(),
         lambda table: shown_table(table.T).to_html(),
         lambda table: shown_table(table.set_index("n", append=True)).to_html(),
-        lambda table: scorecard.style_table(table).to_html(),
+        lambda table: verdict.style_table(table).to_html(),
         table_as_html,
         lambda table: table_as_html(table.T),
     ],
@@ -219,8 +219,8 @@ KNOWN = {
     ("80-your-own", "MarkdownText(explain(claim, verdict.row))"): (
         "sentences of a claim that the user writes"
     ),
-    ("study/judging", "MarkdownText('\\n\\n'.join(paragraphs))"): "sentences of claims.toml",
-    ("study/scorecard", "HTML(f'<article class=\"{WITHOUT_FORMULAS}\">{text}</article>')"): (
+    ("study/verdict", "MarkdownText('\\n\\n'.join(paragraphs))"): "sentences of claims.toml",
+    ("study/pages", "HTML(f'<article class=\"{WITHOUT_FORMULAS}\">{text}</article>')"): (
         "a template of jinja that escapes"
     ),
     ("explore/panel_view", "widgets.HTML(f'{_STYLE}<b>{html.escape(self.panel.title)}</b>')"): (
@@ -233,7 +233,7 @@ KNOWN = {
 #: Functions by which an object says what it is in a notebook.
 KNOWN_REPRS = {
     ("explore/panel_view", "_repr_mimebundle_"): "widgets and a picture",
-    ("study/judging", "_repr_markdown_"): "of MarkdownText, above",
+    ("study/verdict", "_repr_markdown_"): "of MarkdownText, above",
     ("theory/errata", "_repr_markdown_"): "texts of the package",
     ("theory/relations", "_repr_latex_"): "formulas of the package",
     ("theory/statements", "_repr_markdown_"): "texts of the package",

@@ -18,8 +18,8 @@ import yaml
 
 import dlsim
 from dlsim.study.claims import VERDICTS
-from dlsim.study.figures import load_figures, paper_letters
 from dlsim.study.findings import load_findings
+from dlsim.study.results import load_figures, paper_letters
 
 ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
@@ -239,7 +239,7 @@ def brought_in(code):
 def test_imports_are_light():
     drawing = {"matplotlib", "seaborn", "sympy", "nbformat", "papermill"}
     assert not brought_in("import dlsim") & (drawing | {"numba", "pandas"})
-    assert not brought_in("import dlsim.cli, dlsim.study.results_page, dlsim.study.pages") & drawing
+    assert not brought_in("import dlsim.cli, dlsim.study.pages") & drawing
 
 
 # -------------------------------------------------------- top level and README

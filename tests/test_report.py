@@ -11,8 +11,7 @@ from PIL import Image
 
 from dlsim.errors import InputError
 from dlsim.study.claims import judge_claim, load_claims, tabulate
-from dlsim.study.figures import load_figures
-from dlsim.study.report import Results
+from dlsim.study.results import Results, load_figures
 
 #: Typed from the five papers' captions (letters where a caption has parts of its own).
 PRINTED = {

@@ -12,7 +12,7 @@ from PIL import Image
 from dlsim.errors import InputError
 from dlsim.files import shared_file
 from dlsim.output_folder import OutputFolder
-from dlsim.study import scorecard
+from dlsim.study import pages, verdict
 from dlsim.study.claims import VERDICTS, Verdict, load_claims, reference_of
 from dlsim.study.notebooks import run_all
 
@@ -38,23 +38,23 @@ def run(tmp_path):
 
 
 def test_without_a_run_the_reference_is_shown(tmp_path):
-    frame = scorecard.read_scorecards(tmp_path)
+    frame = pages.read_scorecards(tmp_path)
     assert list(frame["id"]) == [claim.id for claim in load_claims()]
-    assert set(frame["origin"]) == {scorecard.REFERENCE}
+    assert set(frame["origin"]) == {pages.REFERENCE}
     for paper, rows in frame.groupby("paper"):
         known = pd.read_csv(reference_of(paper), dtype=str, keep_default_na=False)
         assert list(rows["verdict"]) == list(known["verdict"])
 
 
 def test_a_run_comes_first_and_says_how_it_was_run(run):
-    frame = scorecard.read_scorecards(run)
+    frame = pages.read_scorecards(run)
     ours = frame[frame["paper"] == "bricks"]
     assert list(ours["id"]) == ["bricks-2a", "bricks-3"]
     assert set(ours["origin"]) == {"this run: quick scale, seed 3"}
     assert list(ours["reference"]) == ["supported", "supported"]
     assert list(ours["agreement"]) == ["CONTRADICTS", "agrees"]
     rest = frame[frame["paper"] != "bricks"]
-    assert set(rest["origin"]) == {scorecard.REFERENCE}
+    assert set(rest["origin"]) == {pages.REFERENCE}
     assert set(rest["reference"]) == set(rest["agreement"]) == {""}
 
 
@@ -62,7 +62,7 @@ def test_a_run_comes_first_and_says_how_it_was_run(run):
 def test_only_a_quick_run_of_what_is_shipped_stands_beside_the_reference(run, change):
     frame = pd.DataFrame([row("bricks-2a", "contradicted", **change)])
     frame.to_csv(run / "data" / "bricks-claims.csv", index=False)
-    ours = scorecard.read_scorecards(run).query("paper == 'bricks'")
+    ours = pages.read_scorecards(run).query("paper == 'bricks'")
     assert (ours["reference"].item(), ours["agreement"].item()) == ("", "")
 
 
@@ -70,22 +70,22 @@ def test_only_a_quick_run_of_what_is_shipped_stands_beside_the_reference(run, ch
 def test_what_is_no_scorecard_is_refused(run, text):
     (run / "data" / "bricks-claims.csv").write_text(text)
     with pytest.raises(InputError, match=r"bricks-claims\.csv.*run dlsim reproduce again"):
-        scorecard.read_scorecards(run)
+        pages.read_scorecards(run)
 
 
 def test_an_unknown_verdict_is_refused(run):
     frame = pd.DataFrame([row("bricks-2a") | {"verdict": "maybe"}])
     frame.to_csv(run / "data" / "bricks-claims.csv", index=False)
     with pytest.raises(InputError, match="'maybe'"):
-        scorecard.read_scorecards(run)
+        pages.read_scorecards(run)
 
 
 def test_counts_and_picture_agree(run):
-    frame = scorecard.read_scorecards(run)
-    counts = scorecard.count_verdicts(frame)
+    frame = pages.read_scorecards(run)
+    counts = pages.count_verdicts(frame)
     assert list(counts.columns) == list(VERDICTS)
     assert counts.loc["bricks"].tolist() == [1, 0, 0, 1, 0, 0, 0]
-    ax = scorecard.plot_counts(frame)
+    ax = pages.plot_counts(frame)
     widths = sum(patch.get_width() for patch in ax.patches)
     assert widths == len(frame)
     texts = [text.get_text() for text in ax.texts]
@@ -94,12 +94,12 @@ def test_counts_and_picture_agree(run):
             assert not number or f"{VERDICTS[word].symbol} {number}" in texts
     plt.close("all")
     with pytest.raises(InputError, match="needs claims"):
-        scorecard.plot_counts(frame[:0])
+        pages.plot_counts(frame[:0])
 
 
 def test_tables_escape_and_mark(run):
-    frame = scorecard.read_scorecards(run)
-    html = scorecard.style_claims(frame, "id", "measured", "verdict", "reference").to_html()
+    frame = pages.read_scorecards(run)
+    html = verdict.style_claims(frame, "id", "measured", "verdict", "reference").to_html()
     assert "<b>" not in html
     assert "&lt;b&gt; &amp; co" in html
     assert html.count("<tr>") == len(frame) + 1
@@ -108,8 +108,8 @@ def test_tables_escape_and_mark(run):
 
 
 def test_the_verdicts_of_a_notebook_are_marked(run):
-    frame = scorecard.read_scorecards(run).query("paper == 'bricks'")
-    html = scorecard.style_verdicts(frame, "whose").to_html()
+    frame = pages.read_scorecards(run).query("paper == 'bricks'")
+    html = verdict.style_verdicts(frame, "whose").to_html()
     for word in (
         f"{VERDICTS['contradicted'].symbol} contradicted",
         "CONTRADICTS",
@@ -119,7 +119,7 @@ def test_the_verdicts_of_a_notebook_are_marked(run):
     ):
         assert word in html
     assert html.count("<tr>") == 3
-    assert "whose" not in scorecard.style_verdicts(frame).data
+    assert "whose" not in verdict.style_verdicts(frame).data
 
 
 def test_the_notebook_reads_the_run_it_belongs_to(run):
@@ -137,7 +137,7 @@ def test_the_notebook_reads_the_run_it_belongs_to(run):
     assert "bricks-2a" in shown["contradictions"]
     assert "mcdf-2" in shown["changes"]
     assert "rare counts" in shown["errors"]
-    total = len(scorecard.read_scorecards(run))
+    total = len(pages.read_scorecards(run))
     assert text.count('id=\\"claim-') == total
     with Image.open(run / "figures" / "suite-counts.png") as picture:
         assert len(picture.convert("RGB").getcolors(1 << 16)) > 20  # a blank one has one colour
@@ -147,7 +147,7 @@ def test_the_notebook_reads_the_run_it_belongs_to(run):
 
 def test_the_changelog_ends_at_the_reference():
     moved = pd.read_csv(shared_file("data/reference/suite/suite-changelog.csv"))
-    known = scorecard.read_scorecards("nowhere").set_index("id")["verdict"]
+    known = pages.read_scorecards("nowhere").set_index("id")["verdict"]
     last = moved.groupby("id")["now"].last()
     last = last[last.index.isin(known.index)]  # claims that have gone stay in the list
     assert last.to_dict() == known[last.index].to_dict()

@@ -4,8 +4,7 @@ import pytest
 
 from dlsim.errors import InputError
 from dlsim.files import read_toml, shared_file
-from dlsim.study.session import read_scales
-from dlsim.study.sizes import SCALES, has_stated_size, show_sizes, table_of_sizes
+from dlsim.study.session import SCALES, has_stated_size, read_scales, show_sizes, table_of_sizes
 
 PAPERS = ("mcdf", "inserted-idle-time", "steady-state", "cpu-gpu", "bricks")
 

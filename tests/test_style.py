@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_hex, to_rgb
 
-from dlsim.study import plot, style
+from dlsim.study import plots
 from dlsim.study.claims import VERDICTS
 
 #: Okabe and Ito, "Color Universal Design", 2008; fixed once, readers rely on them.
@@ -71,9 +71,9 @@ def lab(color, kind):
 
 
 def test_the_papers_policies_keep_their_style():
-    assert {name: tuple(style.style_of(name)) for name in FOR_LIFE} == FOR_LIFE
-    assert list(style.STYLES)[: len(FOR_LIFE)] == list(FOR_LIFE)
-    assert style.style_of("EDFMN").color == "#D55E00"
+    assert {name: tuple(plots.style_of(name)) for name in FOR_LIFE} == FOR_LIFE
+    assert list(plots.STYLES)[: len(FOR_LIFE)] == list(FOR_LIFE)
+    assert plots.style_of("EDFMN").color == "#D55E00"
 
 
 @pytest.mark.parametrize("kind", BLINDNESS)
@@ -90,32 +90,32 @@ def test_colours_alone_would_not_do_for_pure_hue_pairs():
 
 
 def test_no_two_policies_look_alike():
-    looks = list(style.STYLES.values())
+    looks = list(plots.STYLES.values())
     assert len(set(looks)) == len(looks)
 
 
 def test_policies_of_one_colour_differ_without_colour():
-    for one, other in itertools.combinations(style.STYLES, 2):
-        a, b = style.STYLES[one], style.STYLES[other]
+    for one, other in itertools.combinations(plots.STYLES, 2):
+        a, b = plots.STYLES[one], plots.STYLES[other]
         if a.color == b.color:
             assert (a.marker, a.dash) != (b.marker, b.dash), (one, other)
 
 
 def test_an_unknown_policy_gets_the_same_style_in_every_process():
     # pinned: a change would recolour the figures of all users that named a policy so
-    assert tuple(style.style_of("my own")) == ("#009E73", "X", (0, (5, 2)))
+    assert tuple(plots.style_of("my own")) == ("#009E73", "X", (0, (5, 2)))
 
 
 def test_an_unknown_policy_never_looks_like_a_known_one():
-    markers = {look.marker for look in style.STYLES.values()}
-    assert all(style.style_of(f"policy {i}").marker not in markers for i in range(200))
+    markers = {look.marker for look in plots.STYLES.values()}
+    assert all(plots.style_of(f"policy {i}").marker not in markers for i in range(200))
 
 
 def test_verdicts_carry_colour_and_symbol():
     words = list(VERDICTS)
     frame = pd.DataFrame([words, words[::-1]], index=["c-1", "c-2"], columns=list("abcdefg"))
     none = frame.map(lambda _: "")
-    ax = plot.plot_verdict_map(frame, none)
+    ax = plots.plot_verdict_map(frame, none)
     symbols = [VERDICTS[word].symbol for word in words + words[::-1]]
     assert [text.get_text() for text in ax.texts] == symbols
     ax.figure.canvas.draw()
@@ -124,7 +124,7 @@ def test_verdicts_carry_colour_and_symbol():
     assert [to_hex(cell).upper() for cell in cells[:7]] == colors
     assert [text.get_text() for text in ax.get_yticklabels()] == ["c-1", "c-2"]
     counts = none.mask(frame == "partly supported", "17/20")
-    counted = plot.plot_verdict_map(*(one.rename({"c-1": "mcdf-2"}) for one in (frame, counts)))
+    counted = plots.plot_verdict_map(*(one.rename({"c-1": "mcdf-2"}) for one in (frame, counts)))
     assert counted.texts[1].get_text() == f"{VERDICTS['partly supported'].symbol} 17/20"
     assert counted.get_yticklabels()[0].get_text().startswith("2: Without admission control")
 
@@ -146,7 +146,7 @@ def test_points_of_a_claim_are_drawn_in_percent_with_the_intervals_of_all():
             "most": [0.3, 0.4, 0.5, 0.6],
         }
     )
-    ax = plot.plot_points(points, "load", "points", 0.02)
+    ax = plots.plot_points(points, "load", "points", 0.02)
     lines = {line.get_label(): line for line in ax.containers}
     assert list(lines) == ["a", "b"]
     assert list(lines["b"].lines[0].get_ydata()) == pytest.approx([30, 40])

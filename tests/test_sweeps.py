@@ -309,7 +309,7 @@ def copy(tmp_path_factory):
         ("live/head.py", "whole"),
         ("explore/queue.py", "whole"),
         ("theory/algebra.py", "whole"),
-        ("study/report.py", "measured whole"),
+        ("study/results.py", "measured whole"),
         ("steady/relaxation.py", "measured whole"),
         ("papers/mcdf.py", "measured whole"),
         ("bricks/core/loop.py", "late measured whole"),

@@ -31,8 +31,7 @@ from dlsim.errors import InputError
 from dlsim.explore.controls import Menu, Slider, StopSlider
 from dlsim.explore.panel import panel
 from dlsim.explore.pictures import new_figure
-from dlsim.study.gantt import draw_boxes
-from dlsim.study.style import INK, style_of
+from dlsim.study.plots import INK, draw_boxes, style_of
 
 #: The environment: hours, domains, and the nodes of each, half of them servers.
 HOURS, DOMAINS, NODES_PER_DOMAIN = 24.0, 2, (8, 8)

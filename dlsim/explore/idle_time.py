@@ -14,8 +14,7 @@ from dlsim.explore.controls import NumberList, Slider
 from dlsim.explore.panel import panel
 from dlsim.explore.pictures import new_figure, set_title
 from dlsim.realtime import Cluster, LoadSplit, split_load
-from dlsim.study.gantt import bar_legend_entry, draw_bars, line_legend_entry, name_rows
-from dlsim.study.style import INK
+from dlsim.study.plots import INK, bar_legend_entry, draw_bars, line_legend_entry, name_rows
 
 #: Most nodes whose rows can be told apart in four pictures.
 MOST_RELEASES = 6

@@ -14,8 +14,7 @@ from dlsim.cpugpu.gpu.pipeline import PipelineResult
 from dlsim.explore.controls import Menu, Slider
 from dlsim.explore.panel import panel
 from dlsim.explore.pictures import new_figure, set_title
-from dlsim.study.gantt import draw_bars, legible_on, name_rows
-from dlsim.study.style import INK
+from dlsim.study.plots import INK, draw_bars, legible_on, name_rows
 
 #: Most chunks whose numbers can be read.
 MAX_CHUNKS = 10

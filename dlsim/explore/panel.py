@@ -17,8 +17,7 @@ from matplotlib.figure import Figure
 from dlsim.explore.controls import Control, Menu
 from dlsim.explore.panel_view import PanelView
 from dlsim.explore.pictures import SCREEN_DPI, image_bytes, theme
-from dlsim.study.figures import PICTURE_FORMATS
-from dlsim.study.report import Results
+from dlsim.study.results import PICTURE_FORMATS, Results
 from dlsim.validate import mapping, one_of
 
 #: Letters of a saved file's name before it is shortened.

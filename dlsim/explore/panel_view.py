@@ -13,7 +13,7 @@ from IPython.display import Javascript, display
 
 from dlsim.errors import DlsimError
 from dlsim.explore.pictures import HEIGHT, SCREEN_DPI, WIDTH
-from dlsim.study.figures import PICTURE_FORMATS
+from dlsim.study.results import PICTURE_FORMATS
 
 #: Controls stand in a narrow column beside the picture where the window has room for both.
 #: A picture that does not belong to the values shown is pale, after a moment, or it would flicker.

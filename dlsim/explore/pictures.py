@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from dlsim.study import style
-from dlsim.study.figures import PICTURE_FORMATS
+from dlsim.study import plots
+from dlsim.study.results import PICTURE_FORMATS
 
 #: Size of every picture in inches, and its dots per inch on the screen and in a saved PNG file.
 WIDTH, HEIGHT = 6.9, 3.9
@@ -35,7 +35,7 @@ LETTERS_PER_LINE = 100
 def theme() -> Iterator[None]:
     """Draw in the style of all figures, with the texts of a panel."""
     with matplotlib.rc_context():
-        style.use()
+        plots.use_style()
         matplotlib.rcParams.update(TEXT_LOOK)
         yield
 

@@ -27,8 +27,7 @@ from dlsim.errors import InputError
 from dlsim.explore.controls import Menu, NumberList, Slider, StopSlider
 from dlsim.explore.panel import panel
 from dlsim.explore.pictures import new_figure, set_title
-from dlsim.study.gantt import legible_on, name_rows, task_colors
-from dlsim.study.style import INK
+from dlsim.study.plots import INK, legible_on, name_rows, task_colors
 
 #: Most applications and most jobs of a queue.
 MAX_APPLICATIONS, MAX_JOBS = 8, 24

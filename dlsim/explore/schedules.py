@@ -23,7 +23,8 @@ from dlsim.realtime import (
     simulate,
     workload,
 )
-from dlsim.study.gantt import (
+from dlsim.study.plots import (
+    INK,
     bar_legend_entry,
     draw_bars,
     draw_chunks,
@@ -32,7 +33,6 @@ from dlsim.study.gantt import (
     name_rows,
     task_colors,
 )
-from dlsim.study.style import INK
 
 #: Most tasks and nodes that can be told apart in the picture.
 MAX_TASKS, MAX_NODES_PER_POLICY = 24, 8

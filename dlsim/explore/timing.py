@@ -25,7 +25,8 @@ from dlsim.realtime import (
     simulate,
     total_cost,
 )
-from dlsim.study.gantt import (
+from dlsim.study.plots import (
+    INK,
     bar_legend_entry,
     draw_bars,
     draw_chunks,
@@ -33,7 +34,6 @@ from dlsim.study.gantt import (
     line_legend_entry,
     name_rows,
 )
-from dlsim.study.style import INK
 
 #: Most nodes whose rows can be read in the picture.
 MAX_NODES = 10

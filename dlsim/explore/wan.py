@@ -21,8 +21,7 @@ from dlsim.explore.controls import Menu, Slider, StopSlider
 from dlsim.explore.panel import panel
 from dlsim.explore.pictures import new_figure
 from dlsim.steady import METHODS, SWITCHES, Allocation, Platform, Reading, bound, solve, topology
-from dlsim.study.gantt import draw_boxes
-from dlsim.study.style import INK, style_of
+from dlsim.study.plots import INK, draw_boxes, style_of
 
 #: Methods that answer with a schedule; the first is the default.
 SCHEDULE_METHODS = (

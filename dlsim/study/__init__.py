@@ -14,15 +14,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dlsim.study.comparison import compare, plot_comparison
-    from dlsim.study.judging import claim_points, judge, plot_claim, show_scorecard
     from dlsim.study.plain_text import shown_label, shown_table, shown_text
+    from dlsim.study.plots import compare, plot_comparison, policy_style, student_interval
     from dlsim.study.readings import map_of_readings
-    from dlsim.study.session import has_rows, note_missing, save, start
-    from dlsim.study.sizes import show_sizes
+    from dlsim.study.session import has_rows, note_missing, save, show_sizes, start
     from dlsim.study.stats import summary
-    from dlsim.study.style import policy_style, student_interval
     from dlsim.study.sweeps import one_bar, sweep
+    from dlsim.study.verdict import claim_points, judge, plot_claim, show_scorecard
 
 __all__ = [
     "claim_points",
@@ -48,24 +46,24 @@ __all__ = [
 ]
 
 _MODULE_OF = {
-    "claim_points": "judging",
-    "compare": "comparison",
+    "claim_points": "verdict",
+    "compare": "plots",
     "has_rows": "session",
-    "judge": "judging",
+    "judge": "verdict",
     "map_of_readings": "readings",
     "note_missing": "session",
     "one_bar": "sweeps",
-    "plot_claim": "judging",
-    "plot_comparison": "comparison",
-    "policy_style": "style",
+    "plot_claim": "verdict",
+    "plot_comparison": "plots",
+    "policy_style": "plots",
     "save": "session",
-    "show_scorecard": "judging",
-    "show_sizes": "sizes",
+    "show_scorecard": "verdict",
+    "show_sizes": "session",
     "shown_label": "plain_text",
     "shown_table": "plain_text",
     "shown_text": "plain_text",
     "start": "session",
-    "student_interval": "style",
+    "student_interval": "plots",
     "summary": "stats",
     "sweep": "sweeps",
 }

@@ -17,9 +17,8 @@ from dlsim import files
 from dlsim.errors import InputError
 from dlsim.files import StrPath
 from dlsim.study.claims import load_claims
-from dlsim.study.figures import load_figures, paper_letters
-from dlsim.study.session import read_scales
-from dlsim.study.sizes import table_of_sizes
+from dlsim.study.results import load_figures, paper_letters
+from dlsim.study.session import read_scales, table_of_sizes
 from dlsim.validate import any_number, list_of, mapping, one_of, text, whole
 
 #: Ways to make one number of the selected rows of a column.

@@ -39,7 +39,7 @@ from dlsim.output_folder import (
     read_json_lines,
 )
 from dlsim.study import dask_cluster, sweeps
-from dlsim.study.figures import FORMAT_VARIABLE, LATEX_VARIABLE, PICTURE_FORMATS, paper_of
+from dlsim.study.results import FORMAT_VARIABLE, LATEX_VARIABLE, PICTURE_FORMATS, paper_of
 from dlsim.validate import number, one_of
 
 #: Seconds that a cell may run, by scale.

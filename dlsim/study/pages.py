@@ -1,27 +1,61 @@
-"""Pages of executed notebooks: nbconvert with one template; they ask no server for anything.
+"""Pages of executed notebooks, the results page of a batch, and the verdicts of a suite on it.
 
-Another person may have written a notebook. Its page therefore runs no script and loads nothing: a
-content security policy forbids both to the browser, scripts are left out, widgets become pictures,
-tags that act become text, and of the files of this machine a page holds only pictures of its own
-folders.
+nbconvert makes pages with one template; they ask no server for anything. Another person may have
+written a notebook. Its page therefore runs no script and loads nothing: a content security policy
+forbids both to the browser, scripts are left out, widgets become pictures, tags that act become
+text, and of the files of this machine a page holds only pictures of its own folders.
+
+A batch of notebooks leaves beside them their pages, the results page, and run.json. The results
+page is the page of the notebook 90-scorecard. Pages are written when a notebook failed, too.
+
+90-scorecard shows all verdicts of a suite side by side: a list of claims, tables, a picture.
+Nothing is measured here. What a run left is taken where there is a run, and the reference
+results that travel with dlsim for every paper that it does not hold. Links lead from the folder of
+the notebook to the files of a folder of results; the page mends them.
 """
 
 import base64
 import functools
 import html
+import importlib.metadata
+import json
 import os
+import platform
 import re
+import subprocess
 import sys
+import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
+import pandas as pd
+
+import dlsim
 from dlsim import files
-from dlsim.files import MAX_TABLE_BYTES
+from dlsim.cache import package_digest
+from dlsim.errors import InputError
+from dlsim.files import MAX_TABLE_BYTES, StrPath, results_folder
 from dlsim.output_folder import OutputFolder
+from dlsim.study import claims, sweeps
+from dlsim.study.claims import (
+    VERDICTS,
+    beside_reference,
+    load_claims,
+    read_scorecard,
+    reference_of,
+    tabulate,
+)
+from dlsim.study.notebooks import NotebookResult
 from dlsim.study.plain_text import WITHOUT_FORMULAS
+from dlsim.study.results import FigureRow, load_figures, paper_of
+from dlsim.study.verdict import with_sentences
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 TEMPLATES = Path(__file__).parent / "templates"
 #: The page of the notebook 90-scorecard: the results page of a folder of results.
@@ -252,3 +286,400 @@ def _mend(
         code = base64.b64encode(files.read_bytes(picture, MAX_TABLE_BYTES)).decode()
         return f'{attribute}="data:image/{kind};base64,{code}"'
     return attribute.removesuffix("href").removesuffix("src") + 'data-absent=""'
+
+
+# ------------------------------------------------------------------ pages of a batch
+
+SCHEMA_VERSION = 1
+
+
+def _page_of(notebook: str) -> str:
+    return f"notebooks/{notebook}.html"
+
+
+class RunPages:
+    """The pages of a run's notebooks, each written as soon as its notebook has ended."""
+
+    def __init__(self, out: StrPath, names: Collection[str]) -> None:
+        self.home, self.names = OutputFolder(out), names  # names of all notebooks of the run
+        self.home.require_unchanged("run.json", RESULTS_PAGE, *map(_page_of, names))
+        self.done: set[str] = set()
+        self.problems: list[str] = []
+
+    def write(self, result: NotebookResult) -> None:
+        """Write the page of a notebook, except for the scorecard; note what goes wrong."""
+        if result.name in self.done:
+            return
+        self.done.add(result.name)
+        page = _page_of(result.name)
+        is_there = result.reused and (self.home.folder / page).is_file()
+        if not result.path or result.name == SCORECARD or is_there:
+            return
+        frame = PageFrame([result.error] if result.error else [], notebooks=list(self.names))
+        try:
+            write_page(self.home, result.path, page, frame)
+        except InputError:
+            raise
+        except Exception as error:  # whatever a notebook holds, the results page is written
+            self.problems.append(f"{result.name} could not be made a page: {error}")
+
+    def remove_old(self) -> None:
+        """Remove the pages of notebooks that are gone."""
+        known = {path.name for path in pages_of_run(self.home.folder).values()}
+        for path in (self.home.folder / "notebooks").glob("*.html"):
+            if path.name not in known:
+                self.home.remove(f"notebooks/{path.name}")
+
+
+def write_results_page(
+    out: StrPath,
+    results: Sequence[NotebookResult],
+    meta: Mapping[str, Any],
+    pages: RunPages | None = None,
+) -> str:
+    """Write the results page of a run, its other pages and run.json into its folder of results.
+
+    The parameters of the batch (scale, seed, runs, reading, seconds) are `meta`; `pages` are those
+    that were written while the notebooks ran. The line that is returned has the number of claims by
+    verdict, the number of notebooks that failed, and the path of the results page.
+    """
+    home = OutputFolder(out)
+    problems = [f"{one.name} {one.status}: {one.error}" for one in results if one.status != "ok"]
+    card, unread = _collect_verdicts(home.folder, results)
+    pages = pages or RunPages(out, [one.name for one in results if one.path])
+    for result in results:
+        pages.write(result)
+    pages.remove_old()
+    problems += unread + pages.problems
+    page = home.folder / RESULTS_PAGE
+    shown = page.relative_to(Path.cwd()) if page.is_relative_to(Path.cwd()) else page
+    record = _record(home.folder, results, meta, card)
+    record |= {"headline": f"{_headline(card, results)} - {shown}", "problems": problems}
+    home.write("run.json", (json.dumps(record, indent=1, default=str) + "\n").encode())
+    if all(one.status != "interrupted" for one in results):
+        _write_results_page(home, results, problems, _facts(record))
+    return str(record["headline"])
+
+
+def _headline(card: pd.DataFrame, results: Sequence[NotebookResult]) -> str:
+    """Return how many claims have each verdict, and how many notebooks did not end well."""
+    line = claims.headline(card["verdict"])
+    for status in ("failed", "interrupted"):
+        if count := sum(one.status == status for one in results):
+            line += f"; {count} notebook{'s' * (count > 1)} {status}"
+    return line
+
+
+def _collect_verdicts(
+    folder: Path, results: Sequence[NotebookResult]
+) -> tuple[pd.DataFrame, list[str]]:
+    """Collect the verdicts that the notebooks of this batch left, and what cannot be read."""
+    tables, problems = [claims.tabulate([])], []
+    for result in results:
+        path = folder / "data" / f"{paper_of(result.name)}-claims.csv"
+        judges = path.is_file() and not result.name.endswith("-beyond")
+        if result.status != "ok" or not judges:
+            continue
+        try:
+            tables.append(claims.read_scorecard(path))
+        except InputError as error:
+            problems.append(f"{path.name} could not be read: {error}")
+    card = claims.beside_reference(pd.concat(tables, ignore_index=True))
+    return with_sentences(card), problems
+
+
+def _write_results_page(
+    home: OutputFolder,
+    results: Sequence[NotebookResult],
+    problems: list[str],
+    facts: dict[str, str],
+) -> None:
+    """Write the page of the scorecard; without one, a page that says what went wrong."""
+    path = next((one.path for one in results if one.name == SCORECARD and one.path), None)
+    frame = PageFrame(alarms=problems, facts=facts, with_code=False)
+    if path is None:
+        import nbformat
+
+        empty = nbformat.v4.new_notebook()
+        empty.cells = [nbformat.v4.new_markdown_cell("# There is no scorecard of this run")]
+        name = f"notebooks/{SCORECARD}.failed.ipynb"
+        path = home.write(name, nbformat.writes(empty).encode())
+    write_page(home, path, RESULTS_PAGE, frame)
+
+
+def _record(
+    folder: Path, results: Sequence[NotebookResult], meta: Mapping[str, Any], card: pd.DataFrame
+) -> dict[str, Any]:
+    """Return what run.json says of a batch."""
+    names = {result.name for result in results}
+    rows = [row for row in load_figures()[1] if row.notebook in names]
+    notebooks = []
+    for result in results:
+        path = os.path.relpath(result.path, folder) if result.path else None
+        about = {"path": path, "seconds": round(result.seconds, 3)}
+        notebooks.append(asdict(result) | about)
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "software": {
+            "name": "dlsim",
+            "version": dlsim.__version__,
+            "commit": _commit(),
+            "sources": package_digest(),
+        },
+        "parameters": dict(meta),
+        "environment": _environment(),
+        "notebooks": notebooks,
+        "claims": json.loads(card.to_json(orient="records")),  # blank numbers are null
+        "figures": [
+            {
+                "id": row.id,
+                "status": row.status,
+                "drawn": any(
+                    (folder / "figures" / f"{row.id}.{kind}").is_file() for kind in ("png", "svg")
+                ),
+            }
+            for row in rows
+        ],
+    }
+
+
+def _facts(record: Mapping[str, Any]) -> dict[str, str]:
+    """Return where results come from, in words."""
+    given, machine = record["parameters"], record["environment"]
+    reading = given.get("reading") or {}
+    statuses = [notebook["status"] for notebook in record["notebooks"]]
+    counts = [f"{statuses.count(word)} {word}" for word in dict.fromkeys(statuses)]
+    facts = {
+        "Scale": given.get("scale", ""),
+        "Seed": str(given.get("seed", "")),
+        "Runs per point": str(given.get("runs") or "as the scale says"),
+        "Reading": ", ".join(f"{name}={value}" for name, value in reading.items()) or "default",
+        "Notebooks": ", ".join(counts),
+        "Duration": f"{given['seconds']:.0f} s" if "seconds" in given else "",
+        "dlsim": f"{record['software']['version']} {record['software']['commit']}",
+        "Machine": f"{machine['processor']}, {machine['cores']} cores, {machine['system']}",
+        "Python": machine["python"],
+        "Written": time.strftime("%Y-%m-%d %H:%M %Z"),
+    }
+    return {name: text for name, text in facts.items() if text}
+
+
+def _commit() -> str:
+    """Return the commit of the checkout, marked where files were changed since."""
+    root = files.project_root()
+    if root is None or not (root / ".git").exists():
+        return ""
+
+    def git(*words: str) -> str:  # describe --dirty would lock the index: killed, it leaves that
+        command = ["git", "--no-optional-locks", "-C", str(root), *words]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
+        return done.stdout.strip()
+
+    try:
+        dirty = git("status", "--porcelain", "--untracked-files=no")
+        return git("describe", "--always", "--abbrev=12") + ("-dirty" if dirty else "")
+    except (OSError, subprocess.SubprocessError):
+        return ""
+
+
+def _environment() -> dict[str, Any]:
+    """Return the machine, Python, and the version of everything dlsim depends on."""
+    found, needed = None, importlib.metadata.requires("dlsim") or []
+    names = [re.split(r"[^\w.-]", one, maxsplit=1)[0] for one in needed if "extra ==" not in one]
+    with suppress(OSError):
+        found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
+    return {
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.release()}",
+        "processor": found[1].strip() if found else platform.processor() or platform.machine(),
+        "cores": sweeps.count_workers(),
+        "packages": {name: importlib.metadata.version(name) for name in sorted(names)},
+    }
+
+
+# ------------------------------------------------------------------ verdicts of a suite
+
+REFERENCE = "reference, at full scale"
+
+
+def read_scorecards(out: StrPath = "") -> pd.DataFrame:
+    """Collect all scorecards, each from `out` ("": results/latest) or else from data/reference."""
+    folder = Path(out) if out else results_folder("latest")
+    parts = [tabulate([]).assign(origin="")]
+    for paper in dict.fromkeys(claim.paper for claim in load_claims()):
+        own, shipped = folder / "data" / f"{paper}-claims.csv", reference_of(paper)
+        try:
+            if own.exists():
+                card = read_scorecard(own)
+                parts.append(card.assign(origin="this run: " + card["sample"]))
+            elif shipped.exists():
+                parts.append(read_scorecard(shipped).assign(origin=REFERENCE))
+        except InputError as error:
+            raise InputError(f"{error}; run dlsim reproduce again") from error
+    return beside_reference(pd.concat(parts[1:] or parts, ignore_index=True))
+
+
+def count_verdicts(frame: pd.DataFrame) -> pd.DataFrame:
+    """Count the verdicts of every paper."""
+    table = pd.crosstab(frame["paper"], frame["verdict"])
+    papers = list(dict.fromkeys(frame["paper"]))
+    return table.reindex(index=papers, columns=list(VERDICTS), fill_value=0)
+
+
+def plot_counts(frame: pd.DataFrame) -> "Axes":
+    """Draw how many claims of every paper hold: one bar per paper, a part per verdict."""
+    from dlsim.study.plots import axes_of  # not at the top: a batch draws nothing itself
+
+    if frame.empty:
+        raise InputError("a picture of verdicts needs claims, got none: run dlsim reproduce")
+    table = count_verdicts(frame)
+    ax = axes_of(None, (9, 1.2 + 0.42 * len(table)))
+    left = table.cumsum(axis=1) - table
+    for word, (symbol, color, _) in VERDICTS.items():
+        bars = ax.barh(
+            list(table.index),
+            table[word],
+            left=left[word],
+            color=color,
+            height=0.68,
+            edgecolor="white",
+            linewidth=1.5,
+            label=f"{symbol} {word}",
+        )
+        labels = [f"{symbol} {number}" if number else "" for number in table[word]]
+        ax.bar_label(bars, labels, label_type="center", color="#222222", fontsize=9)
+    ax.invert_yaxis()
+    ax.grid(False)
+    ax.tick_params(axis="y", length=0)
+    ax.set(xlabel="claims", xlim=(0, table.sum(axis=1).max()))
+    ax.legend(loc="lower center", bbox_to_anchor=(0.45, 1.0), ncols=4, columnspacing=1.4)
+    return ax
+
+
+def show_findings(card: pd.DataFrame, out: StrPath) -> Any:
+    """Show, for every paper, its main claim, our finding, and how many claims hold.
+
+    The verdicts are those that `read_scorecards` returns for the folder.
+    """
+    papers, found = load_figures()[0], []
+    folder, card = Path(out), with_sentences(card)
+    notebooks = {row.paper: row.notebook for row in reversed(load_figures()[1])}
+    for paper, title in _titles(card).items():
+        about, rows = papers.get(paper, {}), card[card["paper"] == paper].to_dict("records")
+        leads = [row for row in rows if row["id"] in about.get("claims", ())] or rows[:1]
+        notebook = folder / "notebooks" / f"{notebooks.get(paper, '')}.ipynb"
+        found.append(
+            {
+                "paper": paper,
+                "title": title,
+                "source": about.get("source", ""),
+                "says": about.get("says", leads[0]["claim"]),
+                "found": about.get("found", ""),
+                "terms": about.get("terms", ""),
+                "leads": leads,
+                "rows": rows,
+                "supported": sum(row["verdict"] == "supported" for row in rows),
+                "is_quick": any(row["reference"] for row in rows),
+                "picture": _picture_of(folder, leads[0]["figure"]),
+                "notebook": _link_to(notebook),
+            }
+        )
+    return _show("findings", found, card=card)
+
+
+def show_claims(card: pd.DataFrame, out: StrPath) -> Any:
+    """Show all claims with verdicts and links to files, and menus that show only some of them."""
+    folder, rows = Path(out), with_sentences(card).to_dict("records")
+    figures = {row.id: row for row in load_figures()[1]}
+    notebooks = {row.paper: row.notebook for row in reversed(figures.values())}
+    for row in rows:
+        figure = figures.get(row["figure"])
+        notebook = figure.notebook if figure else notebooks.get(row["paper"], "")
+        files_of_claim = {
+            "numbers": folder / "data" / f"{row['figure']}.csv",
+            "comparisons": folder / "data" / f"{row['paper']}-points.csv",
+            "notebook": folder / "notebooks" / f"{notebook}.ipynb",
+        }
+        links = {"figure": _picture_of(folder, row["figure"])}
+        links |= {text: _link_to(path) for text, path in files_of_claim.items()}
+        row["links"] = {text: address for text, address in links.items() if address}
+    return _show("claims", rows, card=card)
+
+
+def show_figures(card: pd.DataFrame, out: StrPath) -> Any:
+    """Show a card for every figure and table of the notebooks that a run has executed."""
+    papers, rows = load_figures()
+    folder, card = Path(out), with_sentences(card)
+    there = {path.name.partition(".")[0] for path in (folder / "notebooks").glob("*.ipynb")}
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for row in (row for row in rows if row.notebook in there):
+        title = _title_of(row.paper, papers)
+        groups.setdefault(title, []).append(_card_of(row, card, folder))
+    absent = [row for row in rows if row.notebook not in there]
+    return _show("figures", list(groups.items()), absent, card=card)
+
+
+def _picture_of(folder: Path, name: str) -> str:
+    """Return the address of a picture, or of a drawing that was redrawn once."""
+    places = (folder / "figures" / f"{name}.{kind}" for kind in ("png", "svg"))
+    return next(filter(None, map(_link_to, places)), "")
+
+
+def _card_of(row: FigureRow, card: pd.DataFrame, folder: Path) -> dict[str, Any]:
+    """Return the card of a figure: its picture, its claims, and links to its files."""
+    about = card[card["figure"] == row.id].to_dict("records")
+    failed = folder / "notebooks" / f"{row.notebook}.failed.ipynb"
+    files_of_figure = {
+        "numbers (CSV)": folder / "data" / f"{row.id}.csv",
+        "picture (SVG)": folder / "figures" / f"{row.id}.svg",
+        "picture (PDF)": folder / "figures" / f"{row.id}.pdf",
+        "notebook": failed if failed.is_file() else failed.with_name(f"{row.notebook}.ipynb"),
+    }
+    links = {text: _link_to(path) for text, path in files_of_figure.items()}
+    return {
+        "row": row,
+        "claims": about,
+        "words": [str(one["verdict"]).replace(" ", "-") for one in about] or ["none"],
+        "picture": _picture_of(folder, row.id),
+        "has_failed": failed.is_file(),
+        "links": {text: address for text, address in links.items() if address},
+    }
+
+
+def _titles(card: pd.DataFrame) -> dict[str, str]:
+    """Return the title of every paper that has verdicts, by its key."""
+    papers = load_figures()[0]
+    return {key: _title_of(key, papers) for key in map(str, card["paper"])}
+
+
+def _title_of(paper: str, papers: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the title of a paper after its letter, if it has one."""
+    about = papers.get(paper, {})
+    title = str(about.get("title", paper))
+    return f"Paper {about['letter']}: {title}" if "letter" in about else title
+
+
+def _link_to(path: Path) -> str:
+    """Return the way to a file from the notebook that is shown, or "" where there is none."""
+    if not path.is_file():
+        return ""
+    return quote(Path(os.path.relpath(path)).as_posix())
+
+
+def _show(part: str, *arguments: Any, card: pd.DataFrame) -> Any:
+    """Return a part of the template as HTML in which texts are escaped."""
+    import jinja2
+    from IPython.display import HTML
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    menu = {word: word for word in VERDICTS}
+    names = {"words": VERDICTS, "papers": _titles(card), "menu_of_words": menu}
+    template = environment.get_template("overview.html.j2", globals=names)
+    text = str(getattr(template.module, part)(*arguments))
+    return HTML(f'<article class="{WITHOUT_FORMULAS}">{text}</article>')

@@ -9,9 +9,9 @@ from dlsim.errors import InputError
 from dlsim.files import read_csv
 from dlsim.study import session
 from dlsim.study.claims import COLUMNS, Claim, Verdict, judge_claim, load_claims, reference_of
-from dlsim.study.judging import measure_claim
 from dlsim.study.measure import MEASURES
 from dlsim.study.session import name_reading
+from dlsim.study.verdict import measure_claim
 
 Switches = Mapping[str, Any]
 #: From a switch, its value and what it touches to the frames that were run again.
@@ -156,7 +156,7 @@ def map_of_readings(run: _Run, frames: Mapping[str, Any]) -> pd.DataFrame:
         One row per claim, one column per reading: the word of the verdict, and how many points of
         how many are for the claim.
     """
-    from dlsim.study import plot
+    from dlsim.study import plots
 
     here = session.current()
     is_full = here.scale == "full"
@@ -164,8 +164,8 @@ def map_of_readings(run: _Run, frames: Mapping[str, Any]) -> pd.DataFrame:
     words, counts = by_reading(numbers)
     shown = (words + " " + counts).map(str.strip)
     here.folder_of_results.table(f"{here.paper}-readings-intervals", numbers)
-    ax = plot.plot_verdict_map(words, counts)
-    is_small = shown.shape[1] <= plot.FEW_READINGS
+    ax = plots.plot_verdict_map(words, counts)
+    is_small = shown.shape[1] <= plots.FEW_READINGS
     claims, readings = ("rows", "columns") if is_small else ("columns", "rows")
     title = f"Verdict of each claim ({claims}) under each reading ({readings})"
     if not is_full:

@@ -1,14 +1,15 @@
 """The session of a notebook: its paper, folder of results, amount of computation and verdicts.
 
 `start` opens a session; `sweep`, `judge`, `save` and the others use it from then on, as pyplot
-uses the current figure.
+uses the current figure. The sizes say how much the notebooks of a paper compute at each scale,
+beside what the paper states.
 """
 
 import importlib.util
 import math
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from types import ModuleType, SimpleNamespace
@@ -18,13 +19,16 @@ import pandas as pd
 
 from dlsim.errors import InputError
 from dlsim.files import read_bytes, read_toml, shared_file, shared_folder
-from dlsim.study.figures import LATEX_VARIABLE
+from dlsim.study.plain_text import shown_table
+from dlsim.study.results import LATEX_VARIABLE
 from dlsim.user_code import load_user_code, names_user_code
 from dlsim.validate import format_value, mapping, one_of, whole
 
 if TYPE_CHECKING:
+    from pandas.io.formats.style import Styler
+
     from dlsim.study.claims import Verdict
-    from dlsim.study.report import Results
+    from dlsim.study.results import Results
 
 #: Replicates of a sweep outside a session.
 REPLICATES = 10
@@ -178,9 +182,8 @@ def start(
     """
     import matplotlib.pyplot as plt
 
-    from dlsim.study import style
-    from dlsim.study.report import Results
-    from dlsim.study.sizes import show_sizes
+    from dlsim.study import plots
+    from dlsim.study.results import Results
 
     scales = read_scales(paper)
     size = SimpleNamespace(**scales[one_of("scale", scale, scales)])
@@ -203,7 +206,7 @@ def start(
             executor=executor,
         )
     ]
-    style.use()
+    plots.use_style()
     plt.rcParams["figure.constrained_layout.use"] = False  # seaborn lays its grids out itself
     _note_earlier_figures()
     _watch_cells()
@@ -286,7 +289,7 @@ def save(
         Further formats of the picture.
     latex : bool
         Whether the table is written as data/<name>.tex, too: pivoted, with rounded numbers, so that
-        it fits a column of a paper (`dlsim.study.latex`).
+        it fits a column of a paper (`dlsim.study.results.latex_table`).
     policies : iterable of str
         Labels that the table's column ``policy`` should have; a line says which are missing.
     needs : str
@@ -310,3 +313,87 @@ def save(
         results.figure(name, getattr(figure, "figure", figure), formats)
     if table is not None and policies:
         note_missing(table, policies)
+
+
+# ------------------------------------------------------------------ sizes at each scale
+
+SCALES = ("quick", "full")
+
+
+def _sizes_of(papers: list[str]) -> Iterator[dict[str, Any]]:
+    """Yield the sizes of some papers: at each scale, and as stated (None if not stated)."""
+    rows = read_toml(shared_file("data/scales.toml"))
+    for paper in papers:
+        of_paper = rows[one_of("the paper", paper, rows)]
+        for size in of_paper.get("sizes", ()):
+            yield {
+                "paper": paper,
+                "stated": size.get("stated"),
+                "where": size.get("where", ""),
+                "quote": size.get("quote", ""),
+                "what": size["what"],
+                **{scale: _product(of_paper[scale], size["parameters"]) for scale in SCALES},
+            }
+
+
+def _product(scale: Mapping[str, Any], names: list[str]) -> float:
+    """Return the product of parameters; a list counts by its length."""
+    values = (scale[name] for name in names)
+    return math.prod(len(one) if isinstance(one, list) else one for one in values)
+
+
+def _as_text(size: float, stated: float | None) -> str:
+    """Write a size, and how much of the stated one it is, unless they are equal."""
+    if stated is None or size == stated:
+        return f"{size:,.0f}"
+    times = f"{100 * size / stated:.2g} %" if size < stated else f"{size / stated:g} times"
+    return f"{size:,.0f} ({times})"
+
+
+def table_of_sizes(*papers: str) -> pd.DataFrame:
+    """Return how much is computed at each scale, beside what each paper states.
+
+    Parameters
+    ----------
+    *papers : str
+        Keys of data/scales.toml, such as "mcdf".
+
+    Returns
+    -------
+    DataFrame
+        One row per size, all texts: paper, what, "the paper states" (with the section), and one
+        column per scale, which says how much of the stated size it is where it is another.
+    """
+    rows = []
+    for size in _sizes_of(list(papers)):
+        stated = "nothing" if size["stated"] is None else f"{size['stated']:,} ({size['where']})"
+        row = {"paper": size["paper"], "what": size["what"], "the paper states": stated}
+        rows.append(row | {one: _as_text(size[one], size["stated"]) for one in SCALES})
+    return pd.DataFrame(rows, columns=["paper", "what", "the paper states", *SCALES])
+
+
+def has_stated_size(paper: str, scale: str) -> bool:
+    """Return whether a scale has every size that the paper states, and the paper states one."""
+    known = [one for one in _sizes_of([paper]) if one["stated"] is not None]
+    return bool(known) and all(one[scale] == one["stated"] for one in known)
+
+
+def show_sizes(*papers: str) -> "Styler":
+    """Show how much is computed at each scale, beside what each paper states.
+
+    Parameters
+    ----------
+    *papers : str
+        Keys of data/scales.toml, such as "mcdf".
+    """
+    table = table_of_sizes(*papers)
+    own = {paper: [one for one in SCALES if has_stated_size(paper, one)] for paper in papers}
+    if len(papers) == 1:
+        table = table.drop(columns="paper")
+    said = [
+        f"The scale {scale} is the paper's own size" + f" ({paper})" * (len(papers) > 1)
+        for paper, scales in own.items()
+        for scale in scales
+    ]
+    caption = ". ".join(said) or "Neither scale is a size that the paper states"
+    return shown_table(table).hide(axis="index").set_caption(f"{caption}.")

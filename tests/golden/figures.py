@@ -3,7 +3,7 @@
 import zipfile
 from pathlib import Path
 
-from dlsim.study.figures import paper_letters
+from dlsim.study.results import paper_letters
 from tests.golden.blocks import FOLDER
 
 #: The papers, as their result files are named.

@@ -14,7 +14,7 @@ from dlsim.errors import InputError
 from dlsim.output_folder import OutputFolder
 from dlsim.study import notebooks
 from dlsim.study.notebooks import run_all
-from dlsim.study.report import Results
+from dlsim.study.results import Results
 from tests.children import alive, marked, none_left, spawn, until
 from tests.small_notebooks import write_notebook
 from tests.test_cli import run
@@ -159,9 +159,9 @@ def test_a_cell_that_never_ends_is_ended_with_all_that_it_started(tmp_path, monk
 def test_pictures_of_another_format_lie_beside_the_png(tmp_path):
     draw = (
         "from matplotlib.figure import Figure\n"
-        "from dlsim.study import style\n"
-        "from dlsim.study.report import Results\n"
-        "style.use()\n"
+        "from dlsim.study import plots\n"
+        "from dlsim.study.results import Results\n"
+        "plots.use_style()\n"
         "figure = Figure()\n"
         "figure.subplots().plot([1, 2])\n"
         "Results(out, 'theory').figure('mcdf-fig2', figure)"

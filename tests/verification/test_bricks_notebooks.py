@@ -13,7 +13,7 @@ from dlsim.files import shared_file, suite_notebooks
 from dlsim.papers import bricks
 from dlsim.study import sweep
 from dlsim.study.claims import intervals, load_claims, read_scorecard, reference_of
-from dlsim.study.figures import load_figures
+from dlsim.study.results import load_figures
 from tests.verification.test_bricks_verdicts import CLAIMS, points_of
 
 #: A policy of a user's own, and the parameters of a small run under another reading.

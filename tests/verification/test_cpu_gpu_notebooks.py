@@ -8,8 +8,8 @@ import pytest
 from dlsim.cpugpu import workload
 from dlsim.files import suite_notebooks
 from dlsim.study.claims import intervals, load_claims, read_scorecard, reference_of
-from dlsim.study.figures import load_figures
 from dlsim.study.measure import MEASURES
+from dlsim.study.results import load_figures
 from dlsim.study.session import read_scales
 from dlsim.study.verdict import with_sentences
 from tests.verification.executed import in_one_space, shown_beside_the_shipped
@@ -23,7 +23,7 @@ def test_a_notebook_runs_and_leaves_every_picture(tmp_path, monkeypatch, name):
     scales = read_scales(KEY)
     scales["quick"] |= {"draws": 2, "words": 300}
     monkeypatch.setattr("dlsim.study.session.read_scales", lambda paper: scales)
-    monkeypatch.setattr("dlsim.study.pictures.PICTURE_DPI", 40)
+    monkeypatch.setattr("dlsim.study.results.PICTURE_DPI", 40)
     given = {"mixes": ["lee", "wide"], "runs": 2, "jobs": 1, "reading": {"both_free": "best"}}
     out = tmp_path / "results"
     names, _ = in_one_space(suite_notebooks()[name], tmp_path, given | {"out": str(out)})

@@ -27,11 +27,11 @@ from dlsim.errors import InputError
 from dlsim.files import shared_file
 from dlsim.papers import cpu_gpu
 from dlsim.study.claims import load_claims
-from dlsim.study.figures import load_figures
 from dlsim.study.measure import MEASURES
+from dlsim.study.plots import STYLES
 from dlsim.study.readings import list_changes
+from dlsim.study.results import load_figures
 from dlsim.study.session import start
-from dlsim.study.style import STYLES
 from tests.verification.notebook_code import function_in, functions_of
 
 KEY = "cpu-gpu"

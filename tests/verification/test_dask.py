@@ -13,7 +13,7 @@ from dlsim.errors import InputError, StudyError
 from dlsim.files import csv_text, write_text
 from dlsim.study import dask_cluster, sweep
 from dlsim.study.notebooks import run_all
-from dlsim.study.report import round_floats
+from dlsim.study.results import round_floats
 from tests import sweep_functions as functions
 from tests.children import until
 
@@ -69,7 +69,7 @@ def test_an_error_on_the_cluster_names_its_cell(address):
 
 
 NOTEBOOK = """from dlsim.study import sweep
-from dlsim.study.report import Results
+from dlsim.study.results import Results
 from tests import sweep_functions as functions
 table = sweep(functions.deadly, {"load": range(40, 60)}, 2, seed,
               fixed={"flag": flag, "wait": 0.01})

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from dlsim.files import read_csv, shared_file, suite_notebooks
-from dlsim.study.report import Results
+from dlsim.study.results import Results
 from tests.scale import LONG, TRIES_ALL
 from tests.verification.executed import names_of_cell
 

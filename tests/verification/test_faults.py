@@ -23,7 +23,7 @@ from dlsim.files import csv_text, write_text
 from dlsim.study import sweep
 from dlsim.study.notebook_process import first_problem
 from dlsim.study.notebooks import RUNNING_FOLDER
-from dlsim.study.report import round_floats
+from dlsim.study.results import round_floats
 from tests import sweep_functions as functions
 from tests.children import alive, marked, none_left, spawn, until
 from tests.scale import scale_count
@@ -43,7 +43,7 @@ CELLS = LOADS * REPLICATES
 PARAMETERS = 'seed: int = 0\njobs: int = 0\nout: str = ""'
 SWEEP = f"""import os
 from dlsim.study import sweep
-from dlsim.study.report import Results
+from dlsim.study.results import Results
 from tests import sweep_functions as functions
 table = sweep(functions.marked, {{"load": range({LOADS})}}, {REPLICATES}, seed, jobs=jobs,
               fixed={{"marks": os.environ["MARKS"], "wait": {WAIT}}})

@@ -16,10 +16,10 @@ from dlsim.realtime import POLICIES, Cluster, Reading, execution_time, simulate,
 from dlsim.record import find_records
 from dlsim.study import session
 from dlsim.study.claims import load_claims
-from dlsim.study.figures import load_figures
 from dlsim.study.measure import MEASURES
+from dlsim.study.plots import STYLES
 from dlsim.study.readings import list_changes
-from dlsim.study.style import STYLES
+from dlsim.study.results import load_figures
 from tests.intervals import student
 from tests.verification.executed import FILE, in_one_space, map_of_verdicts
 from tests.verification.notebook_code import defined_in

@@ -5,7 +5,7 @@ import papermill
 import pytest
 
 from dlsim.files import suite_notebooks
-from dlsim.study.figures import load_figures
+from dlsim.study.results import load_figures
 
 SMALL = {"runs": 2, "jobs": 1, "side_clusters": [5], "reading": {"stuck": "rest"}}
 
