@@ -40,10 +40,10 @@ from dlsim.cache import package_digest
 from dlsim.errors import InputError
 from dlsim.files import MAX_TABLE_BYTES, StrPath, results_folder
 from dlsim.output_folder import OutputFolder
-from dlsim.study import claims, sweeps
 from dlsim.study.claims import (
     VERDICTS,
     beside_reference,
+    headline,
     load_claims,
     read_scorecard,
     reference_of,
@@ -52,6 +52,7 @@ from dlsim.study.claims import (
 from dlsim.study.notebooks import NotebookResult
 from dlsim.study.plain_text import WITHOUT_FORMULAS
 from dlsim.study.results import FigureRow, load_figures, paper_of
+from dlsim.study.sweeps import count_workers
 from dlsim.study.verdict import with_sentences
 
 if TYPE_CHECKING:
@@ -363,7 +364,7 @@ def write_results_page(
 
 def _headline(card: pd.DataFrame, results: Sequence[NotebookResult]) -> str:
     """Return how many claims have each verdict, and how many notebooks did not end well."""
-    line = claims.headline(card["verdict"])
+    line = headline(card["verdict"])
     for status in ("failed", "interrupted"):
         if count := sum(one.status == status for one in results):
             line += f"; {count} notebook{'s' * (count > 1)} {status}"
@@ -374,17 +375,17 @@ def _collect_verdicts(
     folder: Path, results: Sequence[NotebookResult]
 ) -> tuple[pd.DataFrame, list[str]]:
     """Collect the verdicts that the notebooks of this batch left, and what cannot be read."""
-    tables, problems = [claims.tabulate([])], []
+    tables, problems = [tabulate([])], []
     for result in results:
         path = folder / "data" / f"{paper_of(result.name)}-claims.csv"
         judges = path.is_file() and not result.name.endswith("-beyond")
         if result.status != "ok" or not judges:
             continue
         try:
-            tables.append(claims.read_scorecard(path))
+            tables.append(read_scorecard(path))
         except InputError as error:
             problems.append(f"{path.name} could not be read: {error}")
-    card = claims.beside_reference(pd.concat(tables, ignore_index=True))
+    card = beside_reference(pd.concat(tables, ignore_index=True))
     return with_sentences(card), problems
 
 
@@ -492,7 +493,7 @@ def _environment() -> dict[str, Any]:
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.release()}",
         "processor": found[1].strip() if found else platform.processor() or platform.machine(),
-        "cores": sweeps.count_workers(),
+        "cores": count_workers(),
         "packages": {name: importlib.metadata.version(name) for name in sorted(names)},
     }
 

@@ -1,8 +1,8 @@
 """What a notebook leaves in a folder of results: figures, tables (also as LaTeX) and verdicts.
 
 data/figures.toml says which figures and tables the papers have, one row each. A table as LaTeX fits
-a column of a paper: it is pivoted, with rounded numbers. A figure is drawn once: the
-file of results and the notebook get the same picture.
+a column of a paper: it is pivoted, with rounded numbers. A figure is drawn once: the file of
+results and the notebook get the same picture.
 """
 
 import contextlib

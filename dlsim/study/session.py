@@ -20,7 +20,7 @@ import pandas as pd
 from dlsim.errors import InputError
 from dlsim.files import read_bytes, read_toml, shared_file, shared_folder
 from dlsim.study.plain_text import shown_table
-from dlsim.study.results import LATEX_VARIABLE
+from dlsim.study.results import LATEX_VARIABLE, Results
 from dlsim.user_code import load_user_code, names_user_code
 from dlsim.validate import format_value, mapping, one_of, whole
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
 
     from dlsim.study.claims import Verdict
-    from dlsim.study.results import Results
 
 #: Replicates of a sweep outside a session.
 REPLICATES = 10
@@ -42,7 +41,7 @@ class Session:
     """The arguments of `start`, and the claims that were judged since."""
 
     paper: str = ""
-    results: "Results | None" = None
+    results: Results | None = None
     scale: str = "quick"
     seed: int = 0
     replicates: int = REPLICATES
@@ -68,7 +67,7 @@ class Session:
         return {"scale": self.scale, "sample": f"{self.scale} scale, seed {self.seed}, {reading}"}
 
     @property
-    def folder_of_results(self) -> "Results":
+    def folder_of_results(self) -> Results:
         """Where tables, figures and verdicts are written."""
         assert self.results is not None
         return self.results
@@ -183,7 +182,6 @@ def start(
     import matplotlib.pyplot as plt
 
     from dlsim.study import plots
-    from dlsim.study.results import Results
 
     scales = read_scales(paper)
     size = SimpleNamespace(**scales[one_of("scale", scale, scales)])
