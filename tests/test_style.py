@@ -126,7 +126,7 @@ def test_verdicts_carry_colour_and_symbol():
     counts = none.mask(frame == "partly supported", "17/20")
     counted = plots.plot_verdict_map(*(one.rename({"c-1": "mcdf-2"}) for one in (frame, counts)))
     assert counted.texts[1].get_text() == f"{VERDICTS['partly supported'].symbol} 17/20"
-    assert counted.get_yticklabels()[0].get_text().startswith("2: Without admission control")
+    assert counted.get_yticklabels()[0].get_text().startswith("2: The two algorithms")
 
 
 @pytest.mark.parametrize("kind", BLINDNESS)
