@@ -261,7 +261,9 @@ def test_replicates_are_judged_by_their_family():
 
 def test_equal_replicates_show_nothing_unless_they_are_counted():
     frame = points((0.0, 0.0), values=[np.zeros(10)], n=10)
-    assert judge_points(frame, claim("close", margin=0.01)).word == "not checkable"
+    assert judge_points(frame, claim("close", margin=0.01)).word == "inconclusive"
+    unknown = points((math.nan, math.nan), values=[np.full(10, math.nan)], n=10)
+    assert judge_points(unknown, claim("close", margin=0.01)).word == "not checkable"
     few, many = (frame.assign(total=total, values=None) for total in (100, 10_000))
     # of 100 up to 3.6 % are possible
     assert judge_points(few, claim("close", margin=0.01)).word == "inconclusive"
@@ -642,7 +644,7 @@ def test_the_same_gain_in_every_run_is_that_of_their_median():
     ]
     frame = pd.DataFrame(rows)
     [claim] = [one for one in load_claims("bricks") if one.id == "bricks-2b"]
-    for runs, word in ((10, "contradicted"), (5, "not checkable")):
+    for runs, word in ((10, "contradicted"), (5, "inconclusive")):
         points = bricks.gains_of_correction(frame[frame["replicate"] < runs])
         assert points["estimate"].tolist() == pytest.approx([0.1] * 2)
         assert judge_claim(claim, points).word == word

@@ -502,8 +502,13 @@ def judge_intervals(frame: pd.DataFrame, claim: Claim, runs: int = 0) -> Verdict
     numbers |= {"what": worst_point["point"], "runs": runs}
     numbers |= {"smallest": frame["estimate"].min(), "largest": frame["estimate"].max()}
     if frame[["low", "high"]].isna().any(axis=1).all():
-        what = "No point has an interval: give it two runs or more, that are not all equal."
-        return Verdict(claim, "not checkable", what, numbers, frame)
+        what = (
+            "No point has an interval: give it more runs (two at least; more where all are equal)."
+        )
+        is_measured = bool(frame["estimate"].notna().any())
+        return Verdict(
+            claim, "inconclusive" if is_measured else "not checkable", what, numbers, frame
+        )
     numbers |= {side: count[side] for side in SIDES} | {"points": count.total()}
     numbers |= _count_notes(frame)
     if count["open"]:
