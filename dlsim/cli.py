@@ -471,7 +471,9 @@ def _print_verdicts(card: "pd.DataFrame") -> None:
         firmly = f"; {row['readings']}" if row["readings"] else ""
         print(f"{symbol} {row['id']} ({row['where']}) {word}{firmly}")
         printed = f"Printed: {row['printed']}. " if row["printed"] else ""
-        for text in (row["claim"], f"{printed}{row['measured']}".strip(), row["reason"]):
+        quote = f'The paper: "{row["quote"]}"' if row["quote"] else ""
+        texts = row["claim"], quote, f"{printed}{row['measured']}".strip(), row["reason"]
+        for text in filter(None, texts):
             print(textwrap.fill(text, 96, initial_indent="    ", subsequent_indent="    "))
 
 

@@ -460,7 +460,7 @@ def test_what_claims_toml_says_stands_beside_the_numbers():
     assert shown.loc["mcdf-2", "printed"] == "99 %"
     for name, row in shown.iterrows():
         one = known[name]
-        assert (row["claim"], row["where"], row["whose"]) == (one.sentence, one.where, one.whose)
+        assert (row["claim"], row["where"], row["whose"]) == (one.text, one.where, one.whose)
         assert row["figure"] == one.figure
 
 
@@ -509,8 +509,8 @@ def test_the_claims_of_paper_m_that_are_exceeded_are_stronger_than_claimed():
 def test_sentences_that_readers_see_stand_alone():
     """A claim is no half sentence; points are named in words, not by columns of a frame."""
     for one in load_claims():
-        assert "..." not in one.sentence, one.id
-        assert one.sentence.endswith("."), one.id
+        assert "..." not in one.text, one.id
+        assert one.text.endswith("."), one.id
     for paper in dict.fromkeys(one.paper for one in load_claims()):
         told = with_sentences(read_scorecard(reference_of(paper)))["measured"].str.cat(sep=" ")
         assert not re.search(r"nearest, load|vary_c|lost, |over opt|\bends, |setup \d", told)

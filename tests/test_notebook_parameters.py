@@ -22,11 +22,14 @@ ODD_LISTS = ([None], [[1]], [{}], ["?", "?"])
 
 @functools.cache
 def cells_of(name):
-    return [
+    """Return the code cells of a notebook from that of its parameters on."""
+    cells = [
         cell
         for cell in nbformat.read(FOLDER / f"{name}.ipynb", as_version=4).cells
         if cell.cell_type == "code"
     ]
+    tagged = ["parameters" in cell.metadata.get("tags", ()) for cell in cells]
+    return cells[tagged.index(True) :]
 
 
 def declared(name):

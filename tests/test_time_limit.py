@@ -1,5 +1,6 @@
 """A test that does not end fails after a while, and ends the run."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +19,10 @@ def test_a_test_without_end_fails_once_and_is_named(tmp_path):
     settings = [f"--config-file={ROOT / 'pyproject.toml'}", f"--rootdir={tmp_path}"]
     limits = ["-n", "1", "-o", "faulthandler_timeout=1"]
     command = [sys.executable, "-m", "pytest", *settings, *limits, "test_endless.py"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=200)
+    ours = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=ours, capture_output=True, text=True, timeout=200
+    )
     assert done.returncode == 1
     assert "= 1 failed in" in done.stdout
     assert "crashed while running 'test_endless.py::test_without_end'" in done.stdout

@@ -161,7 +161,6 @@ class Claim:
     figure: str = ""
     range: tuple[float, ...] = ()  # the ends of what the statistic can be
     favour: str = ""  # one of `FAVOURS`
-    shown: str = ""  # the sentence that readers see, where `text` does not stand alone
     reply: str = ""  # what the authors of the paper answered, with date and place
     within: tuple[float, ...] = ()  # the region of a reader's own rule, in place of the claim's
     quote: str = ""  # the paper's own words, where they are few
@@ -170,11 +169,6 @@ class Claim:
     def number(self) -> str:
         """The number of the claim among those of its paper."""
         return self.id.rpartition("-")[2]
-
-    @property
-    def sentence(self) -> str:
-        """The sentence that readers see; tables of results keep `text`."""
-        return self.shown or self.text
 
     def __post_init__(self) -> None:
         """Refuse a claim that could not be judged, and fill in the default margin."""

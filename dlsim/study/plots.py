@@ -320,7 +320,7 @@ def _names_of_claims(ids: Iterable[object], with_text: bool) -> list[str]:
     names = []
     for name in map(str, ids):
         claim = known.get(name)
-        text = f": {shorten(claim.sentence, 60, placeholder=' ...')}" if claim and with_text else ""
+        text = f": {shorten(claim.text, 60, placeholder=' ...')}" if claim and with_text else ""
         names.append(f"{claim.number}{text}" if claim else name)
     return names
 

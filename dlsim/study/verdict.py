@@ -308,7 +308,7 @@ def sentences(claim: Claim, row: VerdictRow) -> dict[str, str]:
     """Return the texts of a verdict; they are blank where nothing was measured."""
     measured = describe_measured(claim, row)
     return {
-        "claim": claim.sentence,
+        "claim": claim.text,
         "printed": write_numbers(claim.unit, *claim.printed),
         "whose_experiment": "your experiment:" if row["experiment"] == "changed" else "",
         "counted": "" if claim.kind == "theorem" else describe_count(row),
@@ -326,8 +326,9 @@ def explain(claim: Claim, row: VerdictRow) -> str:
     rule += "By your rule " if claim.within else ""
     word = f"{row['verdict']} {texts['counted']}".strip()
     head = f"{symbol} **{rule}{claim.id} is {word}.** *{texts['claim']}*"
+    quote = f'The paper: "{claim.quote}"' if claim.quote else ""
     printed = f"Printed: {texts['printed']}." if texts["printed"] else ""
-    verdict = " ".join(filter(None, [head, printed, measured, texts["reason"]]))
+    verdict = " ".join(filter(None, [head, quote, printed, measured, texts["reason"]]))
     return f"{describe_rule(claim, row)}\n\n{verdict}" if measured else verdict
 
 
@@ -338,8 +339,9 @@ def with_sentences(card: pd.DataFrame) -> pd.DataFrame:
     for row in card.to_dict("records"):
         claim, numbers = known[row["id"]], {str(name): value for name, value in row.items()}
         about = {"where": claim.where, "whose": claim.whose, "figure": claim.figure}
+        about["quote"] = claim.quote
         rows.append({**numbers, **about, **sentences(claim, numbers)})
-    columns = dict.fromkeys([*card, "where", "whose", "figure", *_TEXTS])
+    columns = dict.fromkeys([*card, "where", "whose", "figure", "quote", *_TEXTS])
     return pd.DataFrame(rows, index=card.index, columns=list(columns))
 
 
