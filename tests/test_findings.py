@@ -219,6 +219,14 @@ def test_a_sentence_takes_its_values_from_a_table(made_up):
     assert len(list(finding.failures(folder / "other"))) == 1
 
 
+def test_a_number_that_a_table_lacks_is_refused(made_up):
+    """A text would say "nan", and a condition on it would hold."""
+    folder, finding = made_up
+    (folder / "t.csv").write_text(TABLE.replace("-0.25", ""))
+    with pytest.raises(InputError, match="a number is missing"):
+        finding.rendered(folder)
+
+
 @pytest.mark.parametrize(
     ("take", "number"),
     [

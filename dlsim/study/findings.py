@@ -198,6 +198,8 @@ def look_up(value: Value, folder: StrPath | None = None) -> float:
         numbers = _column(rows, value.column, value.table)
     if numbers.empty or (value.take == "one" and len(numbers) != 1):
         raise InputError(f"{len(numbers)} rows instead of one: {value}")
+    if numbers.isna().any():
+        raise InputError(f"a number is missing: {value}")
     kinds = {"least": "min", "most": "max", "one": "max", "different": "nunique"}
     return float(numbers.agg(kinds.get(value.take, value.take))) * value.times
 
