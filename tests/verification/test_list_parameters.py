@@ -26,9 +26,9 @@ SIZES = {
     },
     "steady-state": {
         "tiers_clusters": [5, 7], "random_clusters": [5, 7], "connectivities": [0.4, 0.8],
-        "tiers_runs": 2, "random_runs": 2, "tiers_every": 1, "random_every": 1, "exact_every": 1,
-        "vertices": 3, "vertex_clusters": [5], "vertex_runs": 2, "side_clusters": [5],
-        "timed_clusters": [5, 7], "timed_runs": 1,
+        "tiers_runs": 2, "random_runs": 2, "tiers_every": 1, "random_every": 1, "map_every": 1,
+        "exact_every": 1, "vertices": 3, "vertex_clusters": [5], "vertex_runs": 2,
+        "side_clusters": [5], "timed_clusters": [5, 7], "timed_runs": 1,
         "churn_clusters": [5], "churn_runs": 2, "churn_hours": 3.0,
     },
     "cpu-gpu": {"draws": 3, "words": 300},

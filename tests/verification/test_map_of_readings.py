@@ -25,7 +25,8 @@ SIZES = {
     "steady-state": {
         **{"tiers_clusters": [5, 9], "random_clusters": [5, 9], "connectivities": [0.2, 0.6]},
         **{"tiers_runs": 4, "random_runs": 4, "tiers_every": 2, "random_every": 2},
-        **{"exact_every": 4, "vertices": 3, "vertex_clusters": [5, 9], "vertex_runs": 2},
+        **{"map_every": 1, "exact_every": 4},
+        **{"vertices": 3, "vertex_clusters": [5, 9], "vertex_runs": 2},
         **{"side_clusters": [5], "runs": 2, "timed_clusters": [5], "timed_runs": 1},
     },
     "cpu-gpu": {"runs": 2, "draws": 2, "words": 100},
