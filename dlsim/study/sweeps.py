@@ -360,10 +360,13 @@ class _Sweep:
             call = shipped, sent, self.seed, replicate, used, here
             futures[executor.submit(call_in_worker, *call)] = number
         try:
-            for future in as_completed(futures):
-                with self.name_error(futures[future]):
+            for future in as_completed(tuple(futures)):
+                number = futures.pop(future)
+                with self.name_error(number):
                     text = future.result()
-                self.finish(futures[future], text)
+                # a result on a worker that dies is made again as long as its future is held
+                del future
+                self.finish(number, text)
         finally:
             # a `WorkerPool` is closed instead; it fails at cancelled futures
             for future in () if isinstance(executor, WorkerPool) else futures:
