@@ -1,9 +1,13 @@
 """The sentences about verdicts are made from rows of numbers."""
 
 import csv
+import json
 import math
+import re
 from dataclasses import replace
+from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from dlsim.study.claims import judge_claim, load_claims, read_scorecard, reference_of
@@ -132,3 +136,37 @@ def test_a_reply_of_the_authors_stands_beside_the_verdict():
     row = judge_claim(claim).row
     assert describe_reason(claim, row).endswith(f"The authors' reply: {reply}")
     assert reply in explain(claim, row)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (1.9998, 2.0014, "ends 1 % beside the printed number"),  # (1.9998 - 1.98) / 1.98
+        (0.99, 1.782, "ends 10 % beside the printed number"),  # (1.98 - 1.782) / 1.98
+        (1.9, 2.5, ""),  # it contains the number
+    ],
+)
+def test_an_undecided_about_claim_says_how_far_the_number_is(low, high, said):
+    claim = KNOWN["steady-state-4a"]
+    points = pd.DataFrame({"point": ["p"], "estimate": [low], "low": [low], "high": [high]})
+    verdict = judge_claim(claim, points)
+    assert verdict.word == "inconclusive"
+    reason = describe_reason(claim, verdict.row)
+    assert said in reason
+    assert ("beside the printed number" in reason) == bool(said)
+    assert ("more runs are not likely to decide" in reason) == (low == 1.9998)
+
+
+def test_every_notebook_states_the_same_rule():
+    """The rule that `dlsim.study.claims` applies, in the words of notebook 90."""
+    rule = re.compile(r"A claim is \*supported\* if .*?\*contradicted\* if it is refuted\.")
+    texts = {}
+    for path in Path("notebooks").glob("*.ipynb"):
+        cells = json.loads(path.read_text("utf-8"))["cells"]
+        for cell in cells:
+            text = "".join(cell["source"])
+            if cell["cell_type"] == "markdown" and "partly supported" in text:
+                texts[path.stem] = rule.findall(text)
+    names = ["20-mcdf", "30-inserted-idle-time", "40-steady-state", "50-cpu-gpu", "60-bricks"]
+    assert sorted(texts) == [*names, "90-scorecard"]
+    assert all(found == texts["90-scorecard"] != [] for found in texts.values())

@@ -80,7 +80,8 @@ VERDICTS = {
     ),
     "partly supported": VerdictWord(
         "◐", "#E3EFB4",
-        "Of the comparisons that are decided, more than nine in ten come out as claimed.",
+        "Of the comparisons that are decided, more than nine in ten come out as claimed. "
+        "Of a theorem: not true as printed, proved with a correction that is named.",
     ),
     "mixed": VerdictWord(
         "◪", "#F6E7A8",
@@ -291,7 +292,7 @@ class Verdict:
         return tuple(self.row[side] for side in SIDES)
 
 
-def _pairwise_differences(points: pd.DataFrame) -> pd.DataFrame:
+def _pairwise_differences(points: pd.DataFrame, part: Any) -> pd.DataFrame:
     """Return the differences of any two points of one part."""
     rows: list[Any] = []
     for (_, a), (_, b) in combinations(points.iterrows(), 2):
@@ -305,7 +306,7 @@ def _pairwise_differences(points: pd.DataFrame) -> pd.DataFrame:
         rows.append(row)
     if not rows:  # one point has no range
         nothing = dict.fromkeys(ENDS, math.nan)
-        rows = [{"point": points["part"].iloc[0], **nothing}]
+        rows = [{"point": part, **nothing}]
     return pd.DataFrame(rows)
 
 
@@ -319,19 +320,16 @@ def _check_points(points: pd.DataFrame, claim: Claim) -> pd.DataFrame:
         raise InputError(
             f"claim {claim.id}: low must not exceed high, as {low} > {high} at {place}"
         )
-    filled: dict[str, Any] = {
-        "part": "the grid",
-        "n": math.inf,
-        "values": None,
-        "total": math.nan,
-        "discordant": 0,
-    }
+    filled: dict[str, Any] = {"n": math.inf, "values": None, "total": math.nan}
     frame = frame.assign(**{name: filled[name] for name in filled if name not in frame})
     frame["values"] = frame["values"].astype(object).where(frame["values"].notna(), None)
     if claim.direction == "same":
-        parts = [_pairwise_differences(part) for _, part in frame.groupby("part", sort=False)]
-        frame = pd.concat(parts, ignore_index=True)
-        frame = frame.reindex(columns=["point", *numbers, "n", "values", "total", "discordant"])
+        parts = frame["part"] if "part" in frame else pd.Series("the grid", index=frame.index)
+        compared = [
+            _pairwise_differences(rows, name) for name, rows in frame.groupby(parts, sort=False)
+        ]
+        frame = pd.concat(compared, ignore_index=True)
+        frame = frame.reindex(columns=["point", *numbers, "n", "values", "total"])
     return frame
 
 
@@ -339,9 +337,8 @@ def intervals(points: pd.DataFrame, claim: Claim) -> pd.DataFrame:
     """Compute two intervals of every point: for it alone, and for all points at once.
 
     If a point has replicates (``values``), `dlsim.study.stats.family` resamples them. If it is a
-    share of a ``total``, its bounds are exact; a share that can be negative is a net share, and
-    ``discordant`` counts the cases that differ in either direction. Otherwise the given interval is
-    taken to be Student's of ``n`` replicates. Intervals are cut to the range of the claim.
+    share of a ``total``, its bounds are exact. Otherwise the given interval is taken to be
+    Student's of ``n`` replicates. Intervals are cut to the range of the claim.
 
     The result has the points with ``low`` and ``high`` (one point alone, 95 %), ``least`` and
     ``most`` (all points at once, 95 %), and ``se``, the standard error.
@@ -354,7 +351,7 @@ def intervals(points: pd.DataFrame, claim: Claim) -> pd.DataFrame:
         frame.loc[is_sampled, [*ends, "se"]] = resampled[[*ends, "se"]].to_numpy()
     is_share = frame["total"].notna().to_numpy()
     if is_share.any():
-        frame.loc[is_share, ends] = _exact_bounds(frame[is_share], len(frame), claim)
+        frame.loc[is_share, ends] = _exact_bounds(frame[is_share], len(frame))
     if claim.range:
         frame[ends] = frame[ends].clip(*claim.range)
     return frame
@@ -373,18 +370,11 @@ def _with_student_intervals(frame: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _exact_bounds(shares: pd.DataFrame, points: int, claim: Claim) -> Any:
+def _exact_bounds(shares: pd.DataFrame, points: int) -> Any:
     """Return low, high, least and most of shares of a total, one row per share."""
     total = shares["total"].astype(float)
-    count = (shares["estimate"].abs() * total).round()
-    is_net = bool(claim.range) and claim.range[0] < 0
-    if is_net:
-        if (count > shares["discordant"]).any():
-            raise InputError(f"claim {claim.id}: more cases differ in net than are discordant")
-        count = shares["discordant"]
+    count = (shares["estimate"] * total).round()
     bounds = [share_bounds(count, total, points=m) for m in (1, points)]
-    if is_net:  # as if all cases that differ did so in the same direction
-        bounds = [(-high, high) for _, high in bounds]
     return np.column_stack([*bounds[0], *bounds[1]])
 
 
@@ -545,7 +535,7 @@ def _other_margins(claim: Claim) -> dict[str, Claim]:
 
 def _count_notes(frame: pd.DataFrame) -> dict[str, float]:
     """Count comparisons in which no case occurred, and steps of a trend in the other direction."""
-    empty = frame["total"].notna() & (frame["estimate"] == 0) & (frame["discordant"] == 0)
+    empty = frame["total"].notna() & (frame["estimate"] == 0)
     none = int(empty.groupby(_groups(frame).to_numpy()).all().sum())
     notes = {"none": none, "cases": frame.loc[empty, "total"].max()} if none else {}
     if "steps" in frame:

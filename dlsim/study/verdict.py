@@ -73,6 +73,13 @@ _PLACES = {
     "load": " at load {}",
     "axis": " over the axis {}",
 }
+#: What was found of a statement of `dlsim.theory`, by its status.
+_STATUS_SAID = {
+    **dict.fromkeys(("proved", "ours"), "is proved"),
+    "corrected": "does not hold as printed; it is proved with a correction",
+    "notation": "is proved; what is printed has other symbols than it needs",
+    "refuted": "is refuted",
+}
 #: The versions of paper B's schedulers, as the names of points have them.
 _VERSIONS = ("L/x", "x/F", "L/F", "x/x")
 _VERSIONS_MEAN = "L/x is with Load Correction, x/F with Fallback, L/F with both, x/x with neither."
@@ -231,8 +238,8 @@ def describe_reason(claim: Claim, row: VerdictRow) -> str:
     said = [describe_comparisons(row)]
     status, gap = theorem_status(claim.statement) if claim.kind == "theorem" else ("", "")
     if status:
-        word = "proved" if status == "ours" else status
-        said.append(f"Statement {claim.statement} is {word}{f': {gap}' * bool(gap)}.")
+        found = _STATUS_SAID[status]
+        said.append(f"Statement {claim.statement} {found}{f': {gap}' * bool(gap)}.")
     elif row["verdict"] == "not checkable":
         said.append(row["reason"] or claim.reason or "It was not measured.")
     else:
@@ -243,8 +250,8 @@ def describe_reason(claim: Claim, row: VerdictRow) -> str:
 
 def _describe_notes(claim: Claim, row: VerdictRow) -> list[str]:
     """Say which effects would be seen, where no case occurred, and how a trend goes."""
-    notes = []
-    if not math.isnan(row["detectable"]):
+    notes = [_describe_distance(claim, row)]
+    if not math.isnan(row["detectable"]) and "more runs" not in notes[0]:
         effect = write_numbers(claim.unit, row["detectable"])
         notes.append(
             f"With so few runs only effects above {effect} would be noticed (in 4 of 5 cases)."
@@ -260,6 +267,24 @@ def _describe_notes(claim: Claim, row: VerdictRow) -> list[str]:
             "other way."
         )
     return [*notes, describe_other_margins(row)]
+
+
+def _describe_distance(claim: Claim, row: VerdictRow) -> str:
+    """Say how far the interval of an undecided "about" claim ends from the printed number."""
+    if claim.direction != "about" or claim.within or row["verdict"] != "inconclusive":
+        return ""
+    [printed], low, high = claim.printed, row["low"], row["high"]
+    apart = max(low - printed, printed - high)
+    if not apart > claim.rounding:
+        return ""
+    said = (
+        f"The interval ends {100 * apart / abs(printed):.2g} % beside the printed number, which it "
+        "would have to contain to support the claim"
+    )
+    least, greatest = claim.region
+    if least <= low and high <= greatest:
+        said += "; all of it lies within our margin, so that more runs are not likely to decide"
+    return f"{said}."
 
 
 def describe_count(row: VerdictRow) -> str:
