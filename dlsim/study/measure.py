@@ -7,6 +7,7 @@ which options a claim is measured (`on`, `measure_claims`). The function returns
 met the same workload are compared by the difference within each replicate.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -174,7 +175,8 @@ def slope_over(table: pd.DataFrame, over: str) -> pd.DataFrame:
     """
     levels = np.array(sorted(table.index.unique(over)), dtype=float)
     apart = levels - levels.mean()
-    weights = pd.Series(apart * np.ptp(levels) / (apart @ apart), index=levels)
+    squares = float(apart @ apart) or math.nan  # one level has no slope
+    weights = pd.Series(apart * np.ptp(levels) / squares, index=levels)
     scale = weights.loc[table.index.get_level_values(over).astype(float)].to_numpy()
     rest = [str(name) for name in table.index.names if name != over]
     groups = table.mul(scale, axis=0).groupby(rest, sort=False)
