@@ -92,7 +92,8 @@ def names_bound(statement, code):
     """Return the names that a statement binds, or of which it sets a part."""
     inner = () if isinstance(statement, ast.FunctionDef) else ast.walk(statement)
     stored = [one for one in inner if isinstance(getattr(one, "ctx", None), ast.Store)]
-    parts = {one.value.id for one in stored if isinstance(one, ast.Subscript)}
+    wholes = [ast.walk(one.value) for one in stored if isinstance(one, ast.Subscript)]
+    parts = {one.id for whole in wholes for one in whole if isinstance(one, ast.Name)}
     steps = dis.get_instructions(code)
     return parts | {step.argval for step in steps if step.opname == "STORE_NAME"}
 
