@@ -282,33 +282,6 @@ def test_no_interval_leaves_the_range_of_the_quantity():
     assert cut[["low", "high", "least", "most"]].to_numpy().tolist() == [[0, 1, 0, 1]]
 
 
-@pytest.mark.parametrize(
-    ("estimates", "half", "expected"),
-    [
-        ([0.10, 0.11, 0.12], 0.001, "partly supported"),  # the ends may be farther apart
-        ([0.10, 0.11, 0.115], 0.001, "supported"),
-        ([0.10, 0.13], 0.001, "contradicted"),
-        ([0.10, 0.12], 0.01, "inconclusive"),
-        ([0.10], 0.01, "not checkable"),  # one point has no range
-    ],
-)
-def test_same_asks_of_any_two_points_whether_they_are_equivalent(estimates, half, expected):
-    frame = points(*[(e, e - half, e + half) for e in estimates])
-    assert judge_points(frame, claim("same", margin=0.0200001)).word == expected
-
-
-def test_same_is_judged_part_by_part_on_pairs_of_replicates():
-    noise = np.random.default_rng(1).normal(0, 0.1, 10)
-    rows = [e + noise for e in (0.1, 0.11, 0.5, 0.525)]  # what they have in common cancels
-    jitter = np.random.default_rng(2).normal(0, 1e-4, (4, 10))
-    frame = points(*[(0.0, 1.0)] * 4, values=list(rows + jitter), n=10)
-    frame["estimate"] = [row.mean() for row in frame["values"]]
-    verdict = judge_points(frame.assign(part=["L=0.1", "L=0.1", "L=1", "L=1"]), claim("same"))
-    assert (verdict.word, verdict.counts) == ("mixed", (1, 0, 1))
-    assert verdict.row["what"] == "point 3 against point 2"
-    assert judge_points(frame, claim("same")).counts == (1, 0, 5)
-
-
 def test_a_trend_counts_the_steps_that_go_the_other_way():
     frame = points(BEYOND, steps=[9], wrong=[2])
     verdict = judge_points(frame, claim())

@@ -30,9 +30,7 @@ POINTS = {
         "the closer of FIFOAN and EDFAN against the closer of FIFOMN and EDFMN at load 0.9"
     ),
     "EDFMN, setup 15, load 0.1": "EDFMN, set-up cost 15 at load 0.1",
-    "load 0.3, setup 20 against load 0.3, setup 10": (
-        "load 0.3, set-up cost 20 against load 0.3, set-up cost 10"
-    ),
+    "setup 20 against setup 10, load 0.3": "set-up cost 20 against set-up cost 10 at load 0.3",
     "vary_cms, value 5": "Cms varied, Cms/Cps = 5",
     "FIFOAN, axis set-up cost": "FIFOAN over the axis set-up cost",
     "mean excess, queue 3": "mean excess of queues of 3 tasks",
@@ -70,7 +68,7 @@ def test_points_are_named_in_words(name):
         ("below", 0.07, (0.07,), "less than 7 points."),  # as the paper prints
         ("marginal", 0.02, (), "a size below 2 points (our margin)."),
         ("close", 0.0, (), "exactly 0 points."),
-        ("same", 0.02, (), "no two farther apart than 2 points (our margin)."),
+        ("close", 0.02, (), "a size of at most 2 points (our margin)."),
         ("between", 0.0, (0.12, 0.16), "12 to 16 points."),
         (
             "about", 0.1, (0.1,),

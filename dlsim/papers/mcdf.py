@@ -18,6 +18,8 @@ doubled, half
     As ``main`` with the parameter that is doubled in place of setup; at half the length of a run.
 """
 
+from itertools import combinations
+
 import numpy as np
 import pandas as pd
 
@@ -28,7 +30,7 @@ from dlsim.realtime.model import SWITCHES_M, Reading
 from dlsim.study.claims import LEVEL
 from dlsim.study.measure import (
     difference_to,
-    estimates,
+    differences,
     join_points,
     mark_exact,
     measure_claims,
@@ -158,11 +160,12 @@ def growth_of_rivals(main: pd.DataFrame) -> pd.DataFrame:
     return _trend_over_setup(ratios_with_setup(main)[list(RIVALS_OF_MCDF)])
 
 
-def ratio_at_setups(main: pd.DataFrame) -> pd.DataFrame:
-    """Return MCDF's reject ratio at every set-up cost, one part per load."""
+def change_between_setups(main: pd.DataFrame) -> pd.DataFrame:
+    """Return by how much MCDF's reject ratio differs at any two set-up costs, at every load."""
     rows = main[(main["setup"] > 0) & (main["policy"] == "MCDF")]
-    table = estimates(rows, ["load", "setup"], "ratio")
-    return table.assign(part=table["point"].str.partition(",")[0])
+    table = pivot_policies(rows, ["load"], columns="setup")
+    pairs = {f"setup {b:g} against setup {a:g}": (b, a) for a, b in combinations(table, 2)}
+    return points(differences(table, pairs), ["load"])
 
 
 def tasks_with_fewer_nodes(main: pd.DataFrame) -> pd.DataFrame:
@@ -287,7 +290,7 @@ measure_claims(
         "6": on("main", lead_with_setup),
         "7": on("main", growth_of_lead),
         "8": on("main", growth_of_rivals),
-        "9": on("main", ratio_at_setups),
+        "9": on("main", change_between_setups),
         "10": on("ratios", sensitivity_to_load, most=0.5),
         "11": on("ratios", fall_of_sensitivity),
         "12": on("ratios", sensitivity_to_load, above=3.0),

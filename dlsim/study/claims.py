@@ -33,7 +33,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cache, partial
-from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -54,7 +53,6 @@ MARGINS = {
     "dramatic": 0.10,  # above the margin
     "marginal": 0.02,  # nearer to 0 than the margin
     "close": 0.05,  # at most the margin away from 0
-    "same": 0.02,  # any two points at most the margin apart
     "about": 0.1,  # at most this part of the printed number away from it
     "between": 0.0,  # from the first to the second printed number; the margin widens the region
 }
@@ -292,24 +290,6 @@ class Verdict:
         return tuple(self.row[side] for side in SIDES)
 
 
-def _pairwise_differences(points: pd.DataFrame, part: Any) -> pd.DataFrame:
-    """Return the differences of any two points of one part."""
-    rows: list[Any] = []
-    for (_, a), (_, b) in combinations(points.iterrows(), 2):
-        row: dict[str, Any] = {"point": f"{b['point']} against {a['point']}"}
-        row["estimate"] = mean = b["estimate"] - a["estimate"]
-        row["low"] = mean - math.hypot(b["estimate"] - b["low"], a["high"] - a["estimate"])
-        row["high"] = mean + math.hypot(b["high"] - b["estimate"], a["estimate"] - a["low"])
-        row["n"], one, other = min(a["n"], b["n"]), a["values"], b["values"]
-        if one is not None and other is not None and len(one) == len(other):
-            row["values"] = np.asarray(other) - np.asarray(one)
-        rows.append(row)
-    if not rows:  # one point has no range
-        nothing = dict.fromkeys(ENDS, math.nan)
-        rows = [{"point": part, **nothing}]
-    return pd.DataFrame(rows)
-
-
 def _check_points(points: pd.DataFrame, claim: Claim) -> pd.DataFrame:
     numbers = list(ENDS)
     frame = require_table(f"points of claim {claim.id}", points, ("point", *numbers), unique=False)
@@ -323,13 +303,6 @@ def _check_points(points: pd.DataFrame, claim: Claim) -> pd.DataFrame:
     filled: dict[str, Any] = {"n": math.inf, "values": None, "total": math.nan}
     frame = frame.assign(**{name: filled[name] for name in filled if name not in frame})
     frame["values"] = frame["values"].astype(object).where(frame["values"].notna(), None)
-    if claim.direction == "same":
-        parts = frame["part"] if "part" in frame else pd.Series("the grid", index=frame.index)
-        compared = [
-            _pairwise_differences(rows, name) for name, rows in frame.groupby(parts, sort=False)
-        ]
-        frame = pd.concat(compared, ignore_index=True)
-        frame = frame.reindex(columns=["point", *numbers, "n", "values", "total"])
     return frame
 
 
@@ -381,7 +354,7 @@ def _exact_bounds(shares: pd.DataFrame, points: int) -> Any:
 def _sides(low: Any, high: Any, claim: Claim) -> Any:
     """Return "for" for intervals inside the region, "against" outside, and "open" across."""
     least, greatest = claim.region
-    if claim.within or claim.direction in ("close", "same", *PRINTED):
+    if claim.within or claim.direction in ("close", *PRINTED):
         inside, outside = (least <= low) & (high <= greatest), (high < least) | (low > greatest)
         if claim.direction == "about" and not claim.within:
             [number] = claim.printed
@@ -461,10 +434,10 @@ def judge_points(points: pd.DataFrame, claim: Claim) -> Verdict:
         One row per point: ``point`` (its name), ``estimate``, ``low`` and ``high`` (95 %
         interval; NaN if it is unknown, which leaves the point open). Optional columns:
         ``values``, the replicates; ``total``, of which the estimate is a share; ``n``, the number
-        of replicates; ``group``: the points of a group count as one; ``part``: a "same" claim
-        compares points of one part only; ``steps`` and ``wrong``, the numbers of steps between
-        neighbours along a trend, and of those that go in the wrong direction; ``median``,
-        ``outlier`` (the largest value), ``outlier_at`` (where that is) and ``mean_without`` it.
+        of replicates; ``group``: the points of a group count as one; ``steps`` and ``wrong``, the
+        numbers of steps between neighbours along a trend, and of those that go in the wrong
+        direction; ``median``, ``outlier`` (the largest value), ``outlier_at`` (where that is) and
+        ``mean_without`` it.
     claim : Claim
         The claim.
     """

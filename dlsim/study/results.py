@@ -264,7 +264,7 @@ class Results:
 # ------------------------------------------------------------------ tables as LaTeX
 
 #: Further columns of a table of estimates that are no place of a point, or only name it.
-_NO_PLACES = frozenset(("least", "most", "n", "values", "point", "group", "part"))
+_NO_PLACES = frozenset(("least", "most", "n", "values", "point", "group"))
 #: Most values of a column that become columns of the LaTeX table.
 MAX_COLUMNS_ACROSS = 6
 #: Significant digits of an interval's half width, and of a number that has none.

@@ -174,7 +174,6 @@ def describe_threshold(claim: Claim) -> str:
         "below": f"less than {margin}",
         "marginal": f"a size below {margin}",
         "close": f"a size of at most {margin}" if claim.margin else f"exactly {margin}",
-        "same": f"no two farther apart than {margin}",
     }.get(claim.direction) or write_numbers(claim.unit, *claim.region)
     if claim.direction == "about":
         return (

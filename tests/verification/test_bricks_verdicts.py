@@ -111,7 +111,7 @@ def test_ten_points_are_asked_only_where_so_many_fail():
 def test_no_gain_in_any_run_is_judged_by_the_median_of_runs():
     """Eight equal runs at 16 points: (1 - 2**-7)**16 = 88 %, too little; at four points 97 %."""
     rows = FOR_IT["sizes"].assign(failure=0.1)
-    assert judge("11", {"sizes": rows}).word == "not checkable"
+    assert judge("11", {"sizes": rows}).word == "inconclusive"
     assert judge("11", {"sizes": rows[rows["policy"] == "Greedy"]}).word == "supported"
 
 
