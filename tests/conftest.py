@@ -15,7 +15,7 @@ import platformdirs
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.scale import TRIES_ALL, scale_count
+from tests.helpers.scale import TRIES_ALL, scale_count
 
 if "NUMBA_CACHE_DIR" not in os.environ:
     kept = os.environ.get("DLSIM_CACHE") or platformdirs.user_cache_dir("dlsim")

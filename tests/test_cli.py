@@ -17,7 +17,7 @@ from dlsim.steady import METHODS, SUFFIXES
 from dlsim.study.claims import load_claims, read_scorecard, reference_of
 from dlsim.study.notebooks import NotebookResult
 from dlsim.study.results import load_figures, paper_letters
-from tests.small_notebooks import write_notebook
+from tests.helpers.small_notebooks import write_notebook
 
 ROOT = Path(__file__).parents[1]
 #: The commands, as the parser knows them.

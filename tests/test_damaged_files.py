@@ -18,8 +18,8 @@ import pytest
 from dlsim.cpugpu.database import HistoryDatabase
 from dlsim.errors import DlsimError
 from dlsim.live.calibration import FILE_VERSION, read_costs
-from tests.readers import READERS, SEALED
-from tests.scale import scale_count
+from tests.helpers.readers import READERS, SEALED
+from tests.helpers.scale import scale_count
 
 #: Damaged files that every reader is given.
 COUNT = scale_count(400, least=40)

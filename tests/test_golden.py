@@ -9,7 +9,7 @@ both speeds.
 import pytest
 
 from tests.golden import blocks, bricks_runs, cpugpu_runs, realtime_runs, steady_runs, versions
-from tests.scale import TRIES_ALL
+from tests.helpers.scale import TRIES_ALL
 
 #: How an engine runs at each of its speeds.
 SPEEDS = {

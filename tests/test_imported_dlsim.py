@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.small_notebooks import write_notebook
+from tests.helpers.small_notebooks import write_notebook
 
 ROOT = Path(__file__).parents[1]
 CODE = "import sys; from dlsim.cli import main; sys.exit(main(sys.argv[1:]))"

@@ -17,9 +17,9 @@ from dlsim.live.loads import lines, records
 from dlsim.output_folder import OutputFolder
 from dlsim.study.results import Results
 from dlsim.user_code import load_user_code
-from tests.children import forked
-from tests.readers import READERS
-from tests.small_notebooks import write_notebook
+from tests.helpers.children import forked
+from tests.helpers.readers import READERS
+from tests.helpers.small_notebooks import write_notebook
 
 #: Paths at which there is nothing to read, and no folder to make; seen from the folder `odd`.
 ODD = {

@@ -18,7 +18,7 @@ from dlsim.errors import InputError
 from dlsim.output_folder import FOLDER_KINDS, RECORD_FILE, OutputFolder
 from dlsim.study import start
 from dlsim.study.results import Results
-from tests.scale import scale_count
+from tests.helpers.scale import scale_count
 
 NAMES = ["a.csv", "data/b.csv", "notebooks/.c.json"]
 

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from dlsim import progress
-from tests.children import until
+from tests.helpers.children import until
 
 
 def last_said(capsys, what):

@@ -18,7 +18,7 @@ import pytest
 from dlsim import cache, compiled, kernel_files
 from dlsim.errors import InputError
 from dlsim.study import sweep
-from tests import sweep_functions as functions
+from tests.helpers import sweep_functions as functions
 
 ROOT = Path(__file__).parents[1]
 STRANGER = 65534

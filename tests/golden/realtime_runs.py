@@ -49,7 +49,7 @@ OWN = {
     "fifo, umr-iit, best": Policy("fifo", "min", "umr-iit", rounds="best"),
 }
 #: The policies when the runs were frozen: what a run is depends on their order. Later policies are
-#: drawn by `tests/strategies.py` alone.
+#: drawn by `tests/helpers/strategies.py` alone.
 FROZEN_POLICIES = (
     "MCDF", "FIFOMN", "EDFMN", "FIFOAN", "EDFAN", "FIFOANNA", "EDFANNA", "FIFO-OPR-MN",
     "EDF-OPR-MN", "FIFO-DLT", "EDF-DLT", "FIDO-I", "EDDO-I", "FIDO-II", "EDDO-II", "FIFO-EQ-MN",

@@ -1,11 +1,11 @@
-"""Inputs of notebooks in which every text is one of `tests.hostile_text`."""
+"""Inputs of notebooks in which every text is one of `tests.helpers.hostile_text`."""
 
 import csv
 import io
 import json
 
 from dlsim import files
-from tests.hostile_text import HOSTILE
+from tests.helpers.hostile_text import HOSTILE
 
 #: All hostile texts in three, and each by itself.
 THIRDS = [" ".join(HOSTILE[k::3]) for k in range(3)]

@@ -39,51 +39,53 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
-LINE = ["tests/test_realtime_engine.py", "tests/test_inserted_idle.py",
+PARTITION = ["tests/realtime/test_partition.py", "tests/realtime/test_partition_inserted.py"]
+LINE = ["tests/realtime/test_engine.py", "tests/realtime/test_inserted_idle.py",
         "tests/verification/test_inserted_offers.py", "-k",
         "hand or pieces or in_line or line] or nothing_below and not FIDO or every_decision and"
         " (FIFO- or EDF- or II or EXACT) and not EDF-UMR-IIT and not best"]  # fmt: skip
 #: Module under dlsim, scale of the random tests, arguments of pytest.
 MODULES: dict[str, tuple[float, list[str]]] = {
-    "realtime/formulas": (0.3, ["tests/test_partition.py",
-                                       "tests/test_partition_inserted.py"]),
-    "realtime/core/formulas": (0.3, ["tests/test_partition.py",
-                                     "tests/test_partition_inserted.py"]),
-    "realtime/core/splits": (0.3, ["tests/test_partition.py", "tests/test_partition_inserted.py"]),
-    "realtime/split": (0.3, ["tests/test_partition_inserted.py", "tests/test_realtime_input.py"]),
-    "realtime/simulate": (0.3, ["tests/test_realtime_contract.py", "tests/test_online.py"]),
-    "realtime/model": (0.3, ["tests/test_realtime_input.py", "tests/test_realtime_engine.py", "-k",
+    "realtime/formulas": (0.3, PARTITION),
+    "realtime/core/formulas": (0.3, PARTITION),
+    "realtime/core/splits": (0.3, PARTITION),
+    "realtime/split": (0.3, ["tests/realtime/test_partition_inserted.py",
+                             "tests/realtime/test_input.py"]),
+    "realtime/simulate": (0.3, ["tests/realtime/test_contract.py",
+                                "tests/realtime/test_online.py"]),
+    "realtime/model": (0.3, ["tests/realtime/test_input.py", "tests/realtime/test_engine.py", "-k",
                              "not twin and not offer and not queue and not alike and not loop"]),
-    "realtime/workload": (0.3, ["tests/test_workload.py", "tests/test_dcratio.py"]),
-    "realtime/core/admission": (0.5, ["tests/test_realtime_engine.py",
-                               "tests/test_inserted_idle.py::"
+    "realtime/workload": (0.3, ["tests/realtime/test_workload.py",
+                                "tests/realtime/test_dcratio.py"]),
+    "realtime/core/admission": (0.5, ["tests/realtime/test_engine.py",
+                               "tests/realtime/test_inserted_idle.py::"
                                "test_every_decision_is_the_twins[FIFO-EXACT-N]",
-                               "tests/test_inserted_idle.py::"
+                               "tests/realtime/test_inserted_idle.py::"
                                "test_every_switch_alone_is_the_twins[backfill]",
                                "-k", "hand or planned or every_decision or offer or backfill]"]),
     "realtime/core/line": (1, LINE),
     "realtime/core/nodes": (1, LINE),
     "realtime/core/placement": (1, LINE),
-    "theory/algebra": (1, ["tests/test_theory_steps.py"]),
-    "theory/defined": (1, ["tests/test_theory_steps.py", "tests/test_theory_false_claims.py"]),
-    "theory/steps": (1, ["tests/test_theory_steps.py", "tests/test_theory_false_claims.py"]),
-    "steady/core/greedy": (1, ["tests/test_steady_heuristics.py", "-k",
+    "theory/algebra": (1, ["tests/theory/test_steps.py"]),
+    "theory/defined": (1, ["tests/theory/test_steps.py", "tests/theory/test_false_claims.py"]),
+    "theory/steps": (1, ["tests/theory/test_steps.py", "tests/theory/test_false_claims.py"]),
+    "steady/core/greedy": (1, ["tests/steady/test_heuristics.py", "-k",
                           "hand_case or lone or takes_the_steps or lprg"]),
-    "steady/lp_rows": (0.5, ["tests/test_steady_program.py", "tests/test_broker.py", "-k",
+    "steady/lp_rows": (0.5, ["tests/steady/test_program.py", "tests/steady/test_broker.py", "-k",
                             "not some_of_these and not mutated and not example"
                             " and not wide_priorities"]),
-    "steady/model": (0.3, ["tests/test_steady_model.py"]),
-    "steady/graphs": (0.3, ["tests/test_steady_topology.py", "tests/test_steady_model.py"]),
-    "cpugpu/model": (0.3, ["tests/test_cpugpu_input.py"]),
-    "cpugpu/workload": (0.3, ["tests/test_cpugpu_input.py"]),
-    "cpugpu/rules": (1, ["tests/test_cpugpu_rules.py", "tests/verification/test_cpugpu_core.py"]),
+    "steady/model": (0.3, ["tests/steady/test_model.py"]),
+    "steady/graphs": (0.3, ["tests/steady/test_topology.py", "tests/steady/test_model.py"]),
+    "cpugpu/model": (0.3, ["tests/cpugpu/test_input.py"]),
+    "cpugpu/workload": (0.3, ["tests/cpugpu/test_input.py"]),
+    "cpugpu/rules": (1, ["tests/cpugpu/test_rules.py", "tests/verification/test_cpugpu_core.py"]),
     "cpugpu/queues": (0.3, ["tests/verification/test_cpugpu_core.py",
-                            "tests/test_cpugpu_mapreduce.py"]),
+                            "tests/cpugpu/test_mapreduce.py"]),
     "cpugpu/scheduler": (0.3, ["tests/verification/test_cpugpu_core.py",
-                               "tests/test_cpugpu_mapreduce.py",
-                               "tests/test_cpugpu_engine.py",
-                               "tests/test_cpugpu_input.py", "tests/test_cpugpu_rules.py"]),
-    "cpugpu/gpu/pipeline": (1, ["tests/test_cpugpu_pipeline.py"]),
+                               "tests/cpugpu/test_mapreduce.py",
+                               "tests/cpugpu/test_engine.py",
+                               "tests/cpugpu/test_input.py", "tests/cpugpu/test_rules.py"]),
+    "cpugpu/gpu/pipeline": (1, ["tests/cpugpu/test_pipeline.py"]),
 }  # fmt: skip
 PYTEST = ["-x", "-q", "-n0", "-p", "no:cacheprovider", "--hypothesis-seed=0"]
 #: Before any library reads them: no compiler, no threads that a fork would lose.

@@ -15,10 +15,10 @@ from dlsim.output_folder import OutputFolder
 from dlsim.study import notebooks
 from dlsim.study.notebooks import run_all
 from dlsim.study.results import Results
-from tests.children import alive, marked, none_left, spawn, until
-from tests.small_notebooks import write_notebook
+from tests.helpers.children import alive, marked, none_left, spawn, until
+from tests.helpers.small_notebooks import write_notebook
+from tests.study.test_notebooks import ENDLESS
 from tests.test_cli import run
-from tests.test_notebooks import ENDLESS
 
 ROOT = Path(__file__).parents[2]
 

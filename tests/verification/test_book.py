@@ -12,7 +12,7 @@ from nbformat.v4 import new_markdown_cell, new_notebook
 from dlsim.errors import InputError
 from dlsim.output_folder import OutputFolder
 from dlsim.study.book import write_book
-from tests.made_up_run import make_run
+from tests.helpers.made_up_run import make_run
 
 for name in ("sphinx", "furo", "myst_nb", "numpydoc"):
     pytest.importorskip(name, reason="needs the extra 'docs'")

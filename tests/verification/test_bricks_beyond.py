@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dlsim.bricks import Environment, Policy, Reading, simulate
 from dlsim.files import suite_notebooks
-from tests.bricks_environments import environments, grid, policies
+from tests.helpers.bricks_environments import environments, grid, policies
 
 
 def functions_of(notebook):

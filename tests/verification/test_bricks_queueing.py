@@ -13,7 +13,7 @@ from scipy.stats import t
 
 from dlsim.bricks import Environment, Reading, simulate
 from dlsim.bricks.workload import poisson_arrivals
-from tests.scale import scale_count
+from tests.helpers.scale import scale_count
 
 HORIZON = 200_000.0
 RUNS = scale_count(12, least=10)

@@ -7,7 +7,7 @@ that reaches the page as HTML, or as a link in a formula, acts there with the us
 import nbformat
 import pytest
 
-from tests.hostile_text import HOSTILE
+from tests.helpers.hostile_text import HOSTILE
 from tests.verification.hostile_inputs import THIRDS, hostile_csv, hostile_toml
 from tests.verification.lab_browser import Notebook, browser, serve_lab, set_parameters
 

@@ -15,8 +15,8 @@ pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs 'brow
 from dlsim.output_folder import OutputFolder  # noqa: E402
 from dlsim.study.book import write_book  # noqa: E402
 from dlsim.study.pages import write_results_page  # noqa: E402
-from tests.made_up_run import META, ended, make_run  # noqa: E402
-from tests.test_report import verdicts  # noqa: E402
+from tests.helpers.made_up_run import META, ended, make_run  # noqa: E402
+from tests.study.test_report import verdicts  # noqa: E402
 from tests.verification.lab_browser import browser, faults  # noqa: E402, F401
 
 pytestmark = pytest.mark.browser

@@ -36,12 +36,12 @@ from dlsim.cpugpu import (
 from dlsim.errors import ScheduleError
 from dlsim.realtime import Cluster, simulate
 from dlsim.steady import solve
-from tests.bricks_environments import environments, policies, readings
-from tests.cpugpu_queues import ONLINE, queue, runnable
-from tests.scale import LONG, scale_count
-from tests.steady_platforms import draw_platform
-from tests.strategies import ROWS, ROWS_I, Instance, any_reading, seeded, seeded_for
-from tests.test_cpugpu_engine import SWITCHES, by_engine, by_twin
+from tests.cpugpu.test_engine import SWITCHES, by_engine, by_twin
+from tests.helpers.bricks_environments import environments, policies, readings
+from tests.helpers.cpugpu_queues import ONLINE, queue, runnable
+from tests.helpers.scale import LONG, scale_count
+from tests.helpers.steady_platforms import draw_platform
+from tests.helpers.strategies import ROWS, ROWS_I, Instance, any_reading, seeded, seeded_for
 from tests.twins import cpugpu_slots
 from tests.verification.notebook_code import function_in
 

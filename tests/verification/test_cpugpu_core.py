@@ -26,9 +26,9 @@ from dlsim.cpugpu.queues import SubQueue
 from dlsim.cpugpu.scheduler import decider
 from dlsim.cpugpu.workload import read_job_table
 from dlsim.errors import InputError
-from tests.cpugpu_queues import ONLINE
-from tests.scale import LONG, scale_count
-from tests.test_cpugpu_mapreduce import ran
+from tests.cpugpu.test_mapreduce import ran
+from tests.helpers.cpugpu_queues import ONLINE
+from tests.helpers.scale import LONG, scale_count
 from tests.verification import cpugpu_desk as twin
 
 #: The policies whose rules the second engine has.

@@ -16,8 +16,8 @@ from dlsim.files import csv_text, write_text
 from dlsim.study import dask_cluster, sweep
 from dlsim.study.notebooks import run_all
 from dlsim.study.results import round_floats
-from tests import sweep_functions as functions
-from tests.children import until
+from tests.helpers import sweep_functions as functions
+from tests.helpers.children import until
 
 distributed = pytest.importorskip("distributed")
 # what Dask itself warns of is not ours to mend
@@ -94,7 +94,7 @@ def test_an_error_on_the_cluster_names_its_cell(address):
 
 NOTEBOOK = """from dlsim.study import sweep
 from dlsim.study.results import Results
-from tests import sweep_functions as functions
+from tests.helpers import sweep_functions as functions
 table = sweep(functions.deadly, {"load": range(40, 60)}, 2, seed,
               fixed={"flag": flag, "wait": 0.01})
 Results(out).table("result", table)"""

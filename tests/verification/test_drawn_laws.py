@@ -1,7 +1,7 @@
 """What is drawn follows the laws of the papers: workloads, Grids and networks, by statistics.
 
-The plain twins of ``tests/test_workload.py`` and ``tests/test_dcratio.py`` draw the same numbers
-one by one; these tests ask of long workloads what the papers say.
+The plain twins of ``tests/realtime/test_workload.py`` and ``tests/realtime/test_dcratio.py`` draw
+the same numbers one by one; these tests ask of long workloads what the papers say.
 """
 
 import math
@@ -16,11 +16,11 @@ from dlsim.bricks import Environment
 from dlsim.realtime import workload
 from dlsim.realtime.model import Cluster
 from dlsim.steady import topology
-from tests.test_bricks_engine import DAY
-from tests.test_dcratio import BASE, SIZES, TYPICAL, least_of
-from tests.test_dcratio import SETUP as SETUP_I
-from tests.test_workload import PAPER, SETUP, within
-from tests.times import least
+from tests.bricks.test_engine import DAY
+from tests.helpers.times import least
+from tests.realtime.test_dcratio import BASE, SIZES, TYPICAL, least_of
+from tests.realtime.test_dcratio import SETUP as SETUP_I
+from tests.realtime.test_workload import PAPER, SETUP, within
 
 #: A fixed seed fails a true law once in a thousand tests.
 RARE = 1e-3

@@ -9,7 +9,7 @@ from scipy import stats
 
 from dlsim.files import read_csv, shared_file, suite_notebooks
 from dlsim.study.results import Results
-from tests.scale import LONG, TRIES_ALL
+from tests.helpers.scale import LONG, TRIES_ALL
 from tests.verification.executed import names_of_cell
 
 CELL = names_of_cell(suite_notebooks()["90-scorecard"], "errors")

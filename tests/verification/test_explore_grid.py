@@ -20,7 +20,7 @@ from dlsim.explore.grid import (
     draw_environment,
     run_on_grid,
 )
-from tests.scale import scale_count
+from tests.helpers.scale import scale_count
 from tests.twins import bricks as twin
 
 PANEL = explore.grid

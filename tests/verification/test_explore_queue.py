@@ -11,7 +11,7 @@ from dlsim import explore
 from dlsim.cpugpu import Machine, simulate
 from dlsim.errors import InputError
 from dlsim.explore.queue import application_table, job_table
-from tests.scale import scale_count
+from tests.helpers.scale import scale_count
 
 PANEL = explore.queue
 

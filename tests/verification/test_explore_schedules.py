@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dlsim import explore
 from dlsim.explore.schedules import describe_test, draw_tasks, run_up_to
 from dlsim.realtime import Cluster, Reading, simulate
-from tests.scale import scale_count
+from tests.helpers.scale import scale_count
 
 MANY = scale_count(6, least=4)
 

@@ -4,8 +4,8 @@ import pytest
 
 from dlsim import explore
 from dlsim.explore.controls import Menu, Slider, StopSlider
-from tests.scale import LONG, some_of
-from tests.test_explore_panel import draws_or_says_why_not, values_of_call
+from tests.explore.test_panel import draws_or_says_why_not, values_of_call
+from tests.helpers.scale import LONG, some_of
 
 
 @pytest.mark.parametrize("name", explore.PANELS)

@@ -19,8 +19,8 @@ from dlsim.explore.wan import (
     place_routers,
 )
 from dlsim.steady import bound, check_allocation, solve
-from tests.scale import scale_count
-from tests.steady_platforms import as_instance
+from tests.helpers.scale import scale_count
+from tests.helpers.steady_platforms import as_instance
 from tests.twins import steady as twin
 
 PANEL = explore.wan

@@ -24,9 +24,9 @@ from dlsim.study import sweep
 from dlsim.study.notebook_process import first_problem
 from dlsim.study.notebooks import RUNNING_FOLDER
 from dlsim.study.results import round_floats
-from tests import sweep_functions as functions
-from tests.children import alive, marked, none_left, spawn, until
-from tests.scale import scale_count
+from tests.helpers import sweep_functions as functions
+from tests.helpers.children import alive, marked, none_left, spawn, until
+from tests.helpers.scale import scale_count
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends signals, sets limits")
 
@@ -44,7 +44,7 @@ PARAMETERS = 'seed: int = 0\njobs: int = 0\nout: str = ""'
 SWEEP = f"""import os
 from dlsim.study import sweep
 from dlsim.study.results import Results
-from tests import sweep_functions as functions
+from tests.helpers import sweep_functions as functions
 table = sweep(functions.marked, {{"load": range({LOADS})}}, {REPLICATES}, seed, jobs=jobs,
               fixed={{"marks": os.environ["MARKS"], "wait": {WAIT}}})
 Results(out).table("result", table)"""
@@ -276,7 +276,7 @@ FAULTS = [
 
 @pytest.mark.parametrize(
     ("name", "asked", "make", "code", "words"),
-    # tests.test_batch has a full disk without the command
+    # study/test_sweeps.py has a full disk without the command
     FAULTS,
     ids=[row[0].replace(" ", "-") for row in FAULTS],
 )  # fmt: skip

@@ -1,7 +1,7 @@
 """Paper M's formulas in floats: how exact the engine's are, and how wrong those printed are.
 
-``tests/test_partition.py`` holds the engine's own bounds; here are the errors of (4.12) as printed
-and of the logarithm for n_min, against 60 digits and Fractions.
+``tests/realtime/test_partition.py`` holds the engine's own bounds; here are the errors of (4.12) as
+printed and of the logarithm for n_min, against 60 digits and Fractions.
 """
 
 import itertools
@@ -16,7 +16,7 @@ from dlsim.compiled import deadline_with_tolerance, meets_deadline
 from dlsim.realtime import formulas
 from dlsim.realtime.core import formulas as core
 from dlsim.realtime.model import Cluster
-from tests.scale import scale_count
+from tests.helpers.scale import scale_count
 from tests.verification.test_kernel_tie import EPS, Kernels, exact_time
 
 

@@ -30,7 +30,7 @@ from hypothesis import strategies as st
 from dlsim import files
 from dlsim.errors import DlsimError, InputError
 from dlsim.study.notebooks import parameters_of
-from tests.scale import LONG, scale_count
+from tests.helpers.scale import LONG, scale_count
 
 #: What reading one file may take beyond what the process has, in bytes and in seconds of a
 #: processor, and how long it may wait for one, or for a pipe.
@@ -152,7 +152,7 @@ READ = {("text.txt", "brackets")}
 
 
 def cases():
-    from tests.readers import READERS
+    from tests.helpers.readers import READERS
 
     every = [(name, what, make) for name in READERS for what, make in EVERY.items()]
     return [(f"{name}: {what}", name, make) for name, what, make in every + SPECIAL]
@@ -204,7 +204,7 @@ def try_all(some, read, folder, send):
 
 def main(folder):
     """Try every case in a fork of its format and print how each ended, a line of JSON each."""
-    from tests.readers import READERS
+    from tests.helpers.readers import READERS
 
     gc.freeze()  # a collection in a fork would copy all that was imported
     left = defaultdict(list)

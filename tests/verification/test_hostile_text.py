@@ -15,7 +15,7 @@ from nbclient import NotebookClient
 from dlsim.files import suite_notebooks
 from dlsim.study.claims import read_scorecard, reference_of
 from dlsim.study.pages import PageFrame, page_of
-from tests.hostile_text import HOSTILE, UNSEEN, Outline, outlines, seen, words_of
+from tests.helpers.hostile_text import HOSTILE, UNSEEN, Outline, outlines, seen, words_of
 from tests.verification.hostile_inputs import (
     NAME,
     THIRDS,

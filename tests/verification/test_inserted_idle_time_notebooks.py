@@ -20,7 +20,7 @@ from dlsim.study.measure import MEASURES
 from dlsim.study.plots import STYLES
 from dlsim.study.readings import list_changes
 from dlsim.study.results import load_figures
-from tests.intervals import student
+from tests.helpers.intervals import student
 from tests.verification.executed import FILE, in_one_space, map_of_verdicts
 from tests.verification.notebook_code import defined_in
 

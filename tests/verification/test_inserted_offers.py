@@ -4,8 +4,8 @@ import pandas as pd
 import pytest
 
 from dlsim.realtime import Reading
-from tests.scale import ENOUGH, scale_count
-from tests.strategies import ALL_ROWS, ROWS_I, Instance, seeded_for, simulate_with_keys
+from tests.helpers.scale import ENOUGH, scale_count
+from tests.helpers.strategies import ALL_ROWS, ROWS_I, Instance, seeded_for, simulate_with_keys
 
 #: Deadlines below and at an offer, as parts of it; the offer is exact to the tolerance.
 BELOW = [0.05, 0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999, 1 - 1e-6, 1 - 1e-9]

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from dlsim import kernel_files
-from tests.scale import some_of
+from tests.helpers.scale import some_of
 from tests.test_compiled import jit
 
 #: Kernels that call kernels, one of which raises.

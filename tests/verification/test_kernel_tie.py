@@ -10,7 +10,7 @@ from dlsim.compiled import deadline_with_tolerance, meets_deadline, times_tie
 from dlsim.realtime import formulas
 from dlsim.realtime.core import formulas as core
 from dlsim.theory.symbols import first_share, geometric, share
-from tests.scale import LONG
+from tests.helpers.scale import LONG
 
 EPS = 2.0**-52
 NODES = 8

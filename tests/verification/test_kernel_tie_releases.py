@@ -22,7 +22,7 @@ from dlsim.realtime.core.splits import (
     ROUNDS,
     ROUNDS_EARLY,
 )
-from tests.scale import scale_count
+from tests.helpers.scale import scale_count
 from tests.verification.test_kernel_tie import _NAMES, Kernels, cms, cps, exact_time, plain, sigma
 
 

@@ -12,10 +12,10 @@ import pytest
 
 from dlsim.errors import StudyError
 from dlsim.study.sweeps import sweep
-from tests import sweep_functions as functions
-from tests.children import spawn, until
-from tests.scale import scale_count
-from tests.test_sweeps import (
+from tests.helpers import sweep_functions as functions
+from tests.helpers.children import spawn, until
+from tests.helpers.scale import scale_count
+from tests.study.test_sweeps import (
     POINTS,
     ROOT,
     _pool,
@@ -35,7 +35,7 @@ __all__ = ["_pool", "cache", "eager", "marks"]  # fixtures
 SCRIPT = """
 import sys
 from dlsim.study import sweeps
-from tests.sweep_functions import marked
+from tests.helpers.sweep_functions import marked
 sweeps.SECONDS_BEFORE_WORKERS = 0
 fixed = {"marks": sys.argv[1], "wait": 0.02}
 sweeps.sweep(marked, {"load": range(int(sys.argv[2]))}, replicates=8, jobs=2, fixed=fixed)

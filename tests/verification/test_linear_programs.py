@@ -15,11 +15,11 @@ from scipy.optimize import linprog
 
 from dlsim.realtime.star import split_unequal
 from dlsim.steady import Platform, bound, max_min_fair, solve, solve_program
-from tests.scale import LONG, scale_count, some_of
-from tests.steady_platforms import as_instance
-from tests.test_partition_inserted import pools
-from tests.test_star import check_times, orders_of, random_nodes
-from tests.test_steady_program import CLOSE, random_platforms
+from tests.helpers.scale import LONG, scale_count, some_of
+from tests.helpers.steady_platforms import as_instance
+from tests.realtime.test_partition_inserted import pools
+from tests.realtime.test_star import check_times, orders_of, random_nodes
+from tests.steady.test_program import CLOSE, random_platforms
 from tests.twins import splits
 from tests.twins.realtime import Costs
 

@@ -1,7 +1,7 @@
 """Every list parameter of every notebook with one value, and with values that leave a figure empty.
 
 The notebooks are run in this process at tiny sizes. A list that is empty, holds a value twice or is
-of a wrong type is refused: `tests.test_notebook_parameters`.
+of a wrong type is refused: `tests.notebooks.test_parameters`.
 """
 
 import builtins
@@ -14,7 +14,7 @@ import pytest
 
 from dlsim.study import session
 from dlsim.study.notebooks import parameters_of
-from tests.scale import LONG, some_of
+from tests.helpers.scale import LONG, some_of
 from tests.verification.executed import in_one_space
 
 FOLDER = Path(__file__).parents[2] / "notebooks"

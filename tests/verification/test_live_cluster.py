@@ -8,8 +8,8 @@ import pytest
 
 from dlsim.errors import InputError
 from dlsim.live import Head, LoadFailedError, lines, records
-from tests import live_work as work
-from tests.children import until
+from tests.helpers import live_work as work
+from tests.helpers.children import until
 
 #: Seconds after which a test of a starved machine gives up.
 LONG = 100

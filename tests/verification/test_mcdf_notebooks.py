@@ -18,7 +18,7 @@ from dlsim.study.claims import load_claims, read_scorecard
 from dlsim.study.measure import MEASURES
 from dlsim.study.readings import list_changes
 from dlsim.study.verdict import with_sentences
-from tests.intervals import student
+from tests.helpers.intervals import student
 from tests.verification.executed import FILE, in_one_space, map_of_verdicts
 
 FOLDER = Path(__file__).parents[2] / "notebooks"

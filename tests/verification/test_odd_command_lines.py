@@ -13,7 +13,7 @@ import traceback
 import pytest
 
 from dlsim.cli import main
-from tests.small_notebooks import write_notebook
+from tests.helpers.small_notebooks import write_notebook
 from tests.test_odd_paths import ODD as ODD_PATHS
 
 COUNT = int(os.environ.get("DLSIM_COMMAND_LINES", "400"))

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from dlsim.realtime import Cluster, Reading, Schedule, simulate
-from tests.scale import LONG, scale_count
-from tests.strategies import (
+from tests.helpers.scale import LONG, scale_count
+from tests.helpers.strategies import (
     ALL_ROWS,
     OWN_COLUMNS,
     ROWS_I,

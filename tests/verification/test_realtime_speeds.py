@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tests.golden.realtime_runs import ROWS, draw_reading
-from tests.scale import LONG, scale_count
-from tests.test_realtime_paths import COMPILED_ROWS, differences_between_speeds, jit
+from tests.helpers.scale import LONG, scale_count
+from tests.realtime.test_paths import COMPILED_ROWS, differences_between_speeds, jit
 
 
 @jit

@@ -118,7 +118,7 @@ def test_every_switch_changes_some_result(reading):
         return [solve(platform, name, reading=rules).objective for name in ("G", "LPR", "LPRG")]
 
     if reading == {"stuck": "rest"}:  # needs a platform where the printed amount is 0
-        from tests.steady_platforms import pair
+        from tests.helpers.steady_platforms import pair
 
         platform = pair(speed=(10, 0))
         values = [

@@ -17,7 +17,7 @@ from dlsim.steady import Allocation, Platform, Reading, bound, solve
 from dlsim.steady.rounding import WHOLE_TOLERANCE, RandomisedRounding, round_randomly
 from dlsim.steady.samples import crossed_platform, rounding_seed, sample_platform
 from dlsim.validate import random_generator
-from tests.steady_platforms import draw_platform, pair
+from tests.helpers.steady_platforms import draw_platform, pair
 from tests.verification.notebook_code import defined_in
 
 paper = defined_in("40-steady-state")

@@ -13,7 +13,7 @@ from dlsim.steady import Reading, topology
 from dlsim.steady.samples import STRUCTURES
 from dlsim.study.claims import judge_claim, load_claims
 from dlsim.study.measure import MEASURES
-from tests.intervals import student
+from tests.helpers.intervals import student
 from tests.verification.made_up import assert_judged_each_way
 from tests.verification.notebook_code import defined_in
 

@@ -20,7 +20,7 @@ from dlsim.theory import ProofError, steps
 from dlsim.theory.relations import Every, Iff, Proposition
 from dlsim.theory.steps import Line, shows
 from dlsim.theory.symbols import Ratio
-from tests.scale import SCALE, scale_count, some_of
+from tests.helpers.scale import SCALE, scale_count, some_of
 
 STATEMENTS = {one.key: one for one in theory.statements()}
 GOAL_MUTANTS, STEP_MUTANTS, POINTS = scale_count(20), scale_count(2000), 200

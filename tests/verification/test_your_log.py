@@ -20,9 +20,9 @@ from dlsim.errors import InputError
 from dlsim.joblog import SACCT_COMMAND
 from dlsim.realtime import Cluster, simulate
 from dlsim.study import sweeps
-from tests import slurm_exports
-from tests.scale import scale_count
-from tests.test_joblog_swf import line
+from tests.helpers import slurm_exports
+from tests.helpers.scale import scale_count
+from tests.joblog.test_swf import line
 from tests.verification.executed import FILE, in_one_space
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "65-your-log.ipynb"

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from dlsim.errors import InputError
-from tests.steady_platforms import as_instance
+from tests.helpers.steady_platforms import as_instance
 from tests.twins import steady as twin
 from tests.verification.executed import in_one_space
 

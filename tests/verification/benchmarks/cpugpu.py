@@ -24,7 +24,7 @@ from dlsim.cpugpu import (
     word_count,
     workload,
 )
-from tests.cpugpu_queues import ONLINE
+from tests.helpers.cpugpu_queues import ONLINE
 from tests.verification.benchmarks.parts import Part, at_least, timed
 
 #: What races: the machine, and the policies of which there is a model by others.

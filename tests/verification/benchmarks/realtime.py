@@ -11,7 +11,7 @@ import numpy as np
 
 from dlsim.live.planner import Planner
 from dlsim.realtime import Cluster, Policy, Reading, execution_time, simulate, workload
-from tests import live_work
+from tests.helpers import live_work
 from tests.verification.benchmarks.parts import Part, at_least, at_most, timed
 from tests.verification.benchmarks.peers import PEERS
 

@@ -6,7 +6,7 @@ import pytest
 
 from dlsim.steady import Reading, bound, solve
 from dlsim.steady.greedy import run_greedy
-from tests.steady_platforms import draw_platform
+from tests.helpers.steady_platforms import draw_platform
 from tests.verification.benchmarks import steady, steady_peers
 
 

@@ -1,0 +1,186 @@
+"""What is wrong in a schedule is found, and fairness is what paper C's section 5 says."""
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+
+from dlsim.cpugpu import History, Machine, Noise, Reading, workload
+from dlsim.errors import InputError, ScheduleError
+from tests.helpers.cpugpu_queues import ONLINE, queue, queues, run_queue
+from tests.helpers.scale import scale_count
+
+JOBS = workload.random_jobs(
+    workload.applications("lee", 5, seed=1), 12, seed=1, batches=2, interval=40.0
+)
+MACHINE = Machine(cpus=1, gpus=2)
+
+
+def broken(change, policy="history", reading=None):
+    """A schedule with one change to its table."""
+    r = run_queue(JOBS, MACHINE, policy, reading=reading)
+    r.check()
+    jobs = r.jobs.copy()
+    change(jobs)
+    return replace(r, jobs=jobs)
+
+
+def second_on(jobs, device):
+    return jobs[jobs["device"] == device].sort_values("start").index[1]
+
+
+def move(jobs, by, *columns):
+    for column in columns or ("start", "completion"):
+        jobs.loc[second_on(jobs, "gpu0"), column] += by
+
+
+CHANGES = {
+    "serves its sub-queue in order": lambda j: move(j, -0.1),
+    "idles only without": lambda j: move(j, 0.1),
+    "runs for its time": lambda j: move(j, -1e-6, "completion"),
+    "keeps its arrival": lambda j: move(j, 1.0, "arrival"),
+    "on a device of the machine": lambda j: j.update(j["device"].replace("cpu0", "cpu1")),
+    "decided before it arrives": lambda j: j.__setitem__("decided", j["decided"] - 1e-3),
+    "leaves by a word": lambda j: j.__setitem__("rule", j["rule"].replace("R2", "own")),
+    "where the rule predicts": lambda j: j.__setitem__("predicted", j["predicted"].fillna(1.0)),
+    "start instant": lambda j: j.__setitem__("start", np.nan),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("rule", CHANGES)
+def test_a_broken_rule_is_named(rule):
+    with pytest.raises(ScheduleError, match=rule):
+        broken(CHANGES[rule]).check()
+
+
+def test_swapped_or_missing_jobs_are_found():
+    r = run_queue(JOBS, MACHINE)
+    for jobs in (r.jobs.iloc[1:], r.jobs.iloc[::-1], pd.concat([r.jobs, r.jobs.iloc[:1]])):
+        with pytest.raises(ScheduleError, match="once, in queue order"):
+            replace(r, jobs=jobs).check()
+
+
+def test_a_run_without_a_version_is_found():
+    jobs = JOBS.assign(gpu_time=JOBS["gpu_time"].where(JOBS.index != 3))
+    r = run_queue(jobs, MACHINE)
+    table = r.jobs.copy()
+    table.loc[3, "device"] = "gpu1"
+    with pytest.raises(ScheduleError, match="where it has a version"):
+        replace(r, jobs=table).check()
+
+
+def test_work_beside_gpu_jobs_is_counted():
+    r = run_queue(JOBS, MACHINE, "mct", reading=Reading(gpu_cpu_share=0.2))
+    r.check()
+    with pytest.raises(ScheduleError, match="runs for its time"):
+        replace(r, reading=Reading()).check()
+
+
+def test_a_job_that_passes_the_head_is_found():
+    # mct takes the head of the main queue; the two jobs are on two devices
+    jobs = pd.DataFrame({"app": "A", "arrival": [0.0, 0.0], "cpu_time": 4.0, "gpu_time": 3.0})
+    r = run_queue(jobs, policy="mct")
+    assert r.jobs["device"].tolist() == ["gpu0", "cpu0"]
+    with pytest.raises(ScheduleError, match="leave the main queue in its order"):
+        replace(r, jobs=r.jobs.assign(turn=[1, 0])).check()
+
+
+@settings(max_examples=scale_count(15), deadline=None)
+@given(queues(jobs=16))
+def test_every_schedule_passes(q):
+    share = 0.25 if q.cpus else 0.0
+    for name in ONLINE:
+        if name not in ("cpu-only", "gpu-only"):
+            run_queue(q.table, Machine(q.cpus, q.gpus), name).check()
+            reading = Reading(gpu_cpu_share=share)
+            run_queue(q.table, Machine(q.cpus, q.gpus), name, reading=reading).check()
+
+
+# --- fairness ---------------------------------------------------------------------------------
+
+
+def plain_local(r):
+    """F1, from its definition: behind what had been assigned to the preferred class."""
+    bounds, jobs, views = [], r.jobs, list(r.job_table.job_views())
+    for j, row in enumerate(jobs.itertuples()):
+        ends = []
+        for d, device in enumerate(r.machine.devices):
+            if device.startswith(views[j].preferred):
+                ahead = jobs[(jobs["device"] == device) & (jobs["turn"] < row.turn)]["completion"]
+                ends.append(max([row.decided, *ahead]) + r.job_table.times[j, d])
+        bounds.append(min(ends))
+    return bounds
+
+
+@pytest.mark.parametrize("policy", ["history", "round-robin", "rsa", "cpu-only"])
+def test_both_readings_are_their_definitions(policy):
+    r = run_queue(JOBS, MACHINE, policy)
+    local, whole = r.fairness("assigned"), r.fairness("preferred")
+    assert local["fair_completion"].tolist() == pytest.approx(plain_local(r))
+    fifo = run_queue(JOBS, MACHINE, "preferred")
+    assert whole["fair_completion"].tolist() == pytest.approx(fifo.jobs["completion"].tolist())
+    for jobs in (local, whole):
+        assert (jobs["lateness"] == r.jobs["completion"] - jobs["fair_completion"]).all()
+        assert (jobs["late"] == (jobs["lateness"] > 1e-9)).all()
+
+
+def test_the_preferred_schedule_is_fair_to_itself():
+    fifo = run_queue(JOBS, MACHINE, "preferred")
+    for against in ("assigned", "preferred"):
+        assert not fifo.fairness(against)["late"].any()
+
+
+def test_first_exception_an_application_met_for_the_first_time():
+    jobs = pd.DataFrame({"app": "A", "arrival": [0.0, 0.0], "cpu_time": 400.0, "gpu_time": 10.0})
+    fair = run_queue(jobs).fairness()
+    assert fair["late"].tolist() == [False, True]
+    assert fair["excuse"].tolist() == ["explored", "explored"]
+    assert fair["lateness"][1] == 380
+
+
+def test_second_exception_a_prediction_that_was_wrong():
+    history = History()
+    for cls, time in (("gpu", 10.0), ("cpu", 5.0)):
+        history.add("A", cls, time)
+    jobs = pd.DataFrame({"app": "A", "arrival": [0.0], "cpu_time": 30.0, "gpu_time": 10.0})
+    r = run_queue(jobs.assign(cpu_estimate=30.0, gpu_estimate=10.0), history=history)
+    fair = r.fairness()
+    assert fair["lateness"].tolist() == [20]
+    assert fair["excuse"].tolist() == ["mispredicted"]
+    assert r.fairness(significant=9.0)["excuse"].tolist() == [""]
+
+
+def test_an_error_of_exactly_the_allowed_part_is_no_excuse():
+    # A is measured as t on the CPU, and takes 1.1 t there: an error of one eleventh of its run.
+    for time in (1.0, 0.1, 0.3, 3.0, 7.0):
+        history = History()
+        for cls, known in (("gpu", 0.5 * time), ("cpu", time)):
+            history.add("A", cls, known)
+        jobs = pd.DataFrame({"app": "A", "arrival": [0.0], "cpu_time": 1.1 * time})
+        r = run_queue(jobs.assign(gpu_time=np.nan), history=history)
+        assert r.fairness(significant=1 / 11)["excuse"].tolist() == [""]
+        assert r.fairness(significant=0.09)["excuse"].tolist() == ["mispredicted"]
+        exact = run_queue(jobs.assign(cpu_time=time, gpu_time=np.nan), history=history)
+        assert exact.fairness(significant=0)["excuse"].tolist() == [""]
+
+
+def test_lateness_grows_with_noise():
+    late = []
+    for cv in (0.0, 0.5):
+        table = workload.applications("balanced", 6, seed=2)
+        rates = []
+        for seed in range(8):
+            jobs = workload.random_jobs(table, 24, seed, Noise(cv, outliers=0.0))
+            warm = run_queue(jobs, history=History.exact(table))
+            rates.append(warm.fairness()["late"].mean())
+        late.append(np.mean(rates))
+    assert late[0] == 0 < late[1]
+
+
+def test_an_unknown_comparison_is_refused():
+    r = run_queue(queue(random.Random(1)).table, Machine(3, 3))
+    with pytest.raises(InputError, match=r"against must be one of assigned, preferred; got 'F1'"):
+        r.fairness("F1")

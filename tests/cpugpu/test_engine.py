@@ -1,0 +1,394 @@
+"""The CPU-GPU engine against its twin, brute force, linear programs and what can be proved."""
+
+import random
+from dataclasses import fields, replace
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from scipy.optimize import linprog
+
+from dlsim.cpugpu import (
+    POLICIES,
+    Decision,
+    History,
+    Machine,
+    Noise,
+    Policy,
+    Reading,
+    learn,
+    simulate,
+    workload,
+)
+from dlsim.cpugpu.ideal import lb_fractional
+from dlsim.errors import InputError
+from dlsim.validate import child_seed
+from tests.helpers.cpugpu_queues import ONLINE, queue, queues, run_queue, runnable
+from tests.helpers.scale import scale_count
+from tests.twins import cpugpu as twin
+
+ROUNDING = 1e-9
+#: Switches of the reading and beside the rules, as the engine and as the twin take them.
+SWITCHES = [
+    {},
+    {"both_free": "best"},
+    {"unknown_remaining": "zero"},
+    {"unknown_remaining": "inf"},
+    {"deviations": 1},
+    {"min_samples": 2},
+    {"re_explore": 2},
+    {"bound": Fraction(1, 4)},
+    {"estimate": "median"},
+    {"estimate": "ewma"},
+    {"steal": True},
+    {"steal": True, "both_free": "best", "re_explore": 3, "unknown_remaining": "zero"},
+    {"steal": True, "unknown_remaining": "inf"},
+    {"bound": Fraction(1, 10)},
+    {"bound": Fraction(1, 3), "unknown_remaining": "inf"},
+]
+
+
+def warmed(q):
+    """What a warm scheduler knows: the time of every application on every class."""
+    return {
+        (app, cls): time
+        for app, (cpu, gpu) in q.apps.items()
+        for cls, time in (("gpu", gpu), ("cpu", cpu))
+        if time is not None
+    }
+
+
+def by_engine(q, name, switches=None, warm=False, share=Fraction(0)):
+    """The schedule of the engine."""
+    switches, known = dict(switches or {}), History()
+    for (app, cls), time in warmed(q).items() if warm else ():
+        known.add(app, cls, float(time))
+    own = {f.name for f in fields(Reading)}
+    reading = Reading(**{k: v for k, v in switches.items() if k in own}, gpu_cpu_share=float(share))
+    beside = {k: float(v) if k == "bound" else v for k, v in switches.items() if k not in own}
+    policy = replace(POLICIES[name], name="varied", **beside)
+    return simulate(q.table, Machine(q.cpus, q.gpus), policy, reading, history=known)
+
+
+def by_twin(q, name, switches=None, warm=False, share=Fraction(0)):
+    """The jobs of the twin."""
+    runs, assigned = {}, {}
+    for (app, cls), time in warmed(q).items() if warm else ():
+        runs[app, cls] = [time]
+        assigned.setdefault(app, []).append(cls)
+    known = {"share": share, "runs": runs, "assigned": assigned, **(switches or {})}
+    return twin.Twin(q.cpus, q.gpus, name, **known).run(q.jobs)
+
+
+def both(*given, **more):
+    """The schedule of the engine, and the twin's jobs."""
+    return by_engine(*given, **more), by_twin(*given, **more)
+
+
+def agree(r, jobs):
+    for row, job in zip(r.jobs.itertuples(), jobs, strict=True):
+        assert (row.device, row.rule) == (job.device, job.rule)
+        ours = [row.decided, row.start, row.completion]
+        assert ours == pytest.approx(
+            [float(t) for t in (job.decided, job.start, job.end)], rel=ROUNDING, abs=ROUNDING
+        )
+        if job.predicted is None:
+            assert np.isnan(row.predicted)
+        else:
+            assert row.predicted == pytest.approx(float(job.predicted), rel=ROUNDING)
+    r.check()
+
+
+@pytest.mark.parametrize("name", ONLINE)
+def test_every_policy_is_its_twin(name):
+    rng, seen = random.Random(name), 0
+    while seen < scale_count(13):
+        q = queue(rng)
+        if runnable(q, name):
+            seen += 1
+            agree(*both(q, name))
+
+
+@pytest.mark.parametrize("switches", SWITCHES, ids=str)
+def test_every_switch_of_the_five_rules_is_its_twins(switches):
+    rng = random.Random(str(switches))
+    for k in range(scale_count(10)):
+        agree(*both(queue(rng, jobs=16), "history", switches, warm=k % 3 == 0))
+
+
+@pytest.mark.parametrize("name", ["history", "mct", "preferred", "rsc", "asjf"])
+def test_cpus_slow_down_beside_gpu_jobs(name):
+    rng = random.Random(name)
+    slower = 0
+    for _ in range(scale_count(10)):
+        q = queue(rng)
+        share = Fraction(1, 4)
+        r, jobs = both(q, name, share=share)
+        agree(r, jobs)
+        slower += (r.jobs["completion"] - r.jobs["start"] > 1.01 * _time_there(r)).any()
+    assert slower
+
+
+def _time_there(r):
+    places = r.jobs["device"].map(r.machine.devices.index)
+    return r.job_table.times[np.arange(len(places)), places]
+
+
+# --- what can be proved -----------------------------------------------------------------------
+
+
+def exact_pair(q):
+    """The five rules with exact history, and MCT."""
+    known = History.exact(q.applications)
+    machine = Machine(q.cpus, q.gpus)
+    return [simulate(q.table, machine, name, history=known) for name in ("history", "mct")]
+
+
+@settings(max_examples=scale_count(20), deadline=None)
+@given(queues(jobs=24, exact=True))
+def test_p1_the_five_rules_with_exact_history_are_mct(q):
+    ours, mct = exact_pair(q)
+    names = ["device", "start", "completion"]
+    pd.testing.assert_frame_equal(ours.jobs[names], mct.jobs[names])
+    assert ours.explored.sum() == 0
+
+
+@settings(max_examples=scale_count(20), deadline=None)
+@given(queues(jobs=24, exact=True))
+def test_p2_exact_history_is_fair_at_each_decision(q):
+    ours, _ = exact_pair(q)
+    assert not ours.fairness()["late"].any()
+
+
+def test_p2_but_not_against_the_schedule_of_preferred_devices():
+    rng, late = random.Random(2), 0
+    for _ in range(40):
+        late += exact_pair(queue(rng, 24, exact=True))[0].fairness("preferred")["late"].sum()
+    assert late > 0
+
+
+@settings(max_examples=scale_count(20), deadline=None)
+@given(queues(jobs=24))
+def test_p3_a_class_is_explored_at_most_once(q):
+    r = run_queue(q.table, Machine(q.cpus, q.gpus))
+    explored = r.jobs[r.explored]
+    pairs = list(zip(explored["app"], explored["device"].str[:3], strict=True))
+    assert len(pairs) == len(set(pairs))
+    again = run_queue(q.table, Machine(q.cpus, q.gpus), history=r.history)
+    more = again.jobs[again.explored]
+    assert not set(zip(more["app"], more["device"].str[:3], strict=True)) & set(pairs)
+
+
+@settings(max_examples=scale_count(20), deadline=None)
+@given(queues(jobs=16))
+def test_every_late_job_of_a_warm_scheduler_met_a_wrong_prediction(q):
+    r = run_queue(q.table, Machine(q.cpus, q.gpus), history=History.exact(q.applications))
+    fair = r.fairness(significant=0.0)
+    assert (fair["excuse"][fair["late"]] != "").all()
+    r.check()
+
+
+# --- the ideal and its bound ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("objective", ["makespan", "completion"])
+def test_the_ideal_is_the_best_of_all_schedules(objective):
+    rng = random.Random(objective)
+    for _ in range(scale_count(10)):
+        q = queue(rng, jobs=5)
+        if (q.cpus + q.gpus) ** len(q.rows) > 1000:
+            continue
+        r = simulate(q.table, Machine(q.cpus, q.gpus), Policy("ideal", objective=objective))
+        r.check()
+        best = twin.best_of_all(q.jobs, q.cpus, q.gpus, objective)
+        ours = r.jobs["completion"].max() if objective == "makespan" else r.mean_completion
+        assert ours == pytest.approx(float(best), rel=1e-12)
+
+
+def by_linear_program(jobs, machine):
+    """Least T such that every job is cut up among the classes and none has more than T."""
+    n, c, rows = len(jobs), [], []
+    c = np.zeros(2 * n + 1)
+    c[-1] = 1
+    bounds = [(0, 1)] * (2 * n) + [(0, None)]
+    for place, cls in enumerate(("gpu", "cpu")):
+        row = np.zeros(2 * n + 1)
+        for j, (_, times) in enumerate(jobs):
+            row[2 * j + place] = times.get(cls, 0)
+            if cls not in times:
+                bounds[2 * j + place] = (0, 0)
+        row[-1] = -machine.count(cls)
+        rows.append(row)
+    whole = np.zeros((n, 2 * n + 1))
+    for j in range(n):
+        whole[j, 2 * j : 2 * j + 2] = 1
+    return linprog(c, np.array(rows), np.zeros(2), whole, np.ones(n), bounds).fun
+
+
+def test_the_fractional_bound_is_the_linear_program():
+    rng = random.Random(7)
+    for _ in range(scale_count(10)):
+        q = queue(rng)
+        machine = Machine(q.cpus, q.gpus)
+        jobs = [(float(j.arrival), {c: float(t) for c, t in j.time.items()}) for j in q.jobs]
+        best = max(a + min(times.values()) for a, times in jobs)
+        for since in {a for a, _ in jobs}:
+            late = [job for job in jobs if job[0] >= since]
+            best = max(best, since + by_linear_program(late, machine))
+        times = [[times.get(d[:3], np.nan) for d in machine.devices] for _, times in jobs]
+        bound = lb_fractional(np.array([a for a, _ in jobs]), np.array(times), machine.gpus)
+        assert bound == pytest.approx(best, rel=1e-9)
+
+
+@settings(max_examples=scale_count(20), deadline=None)
+@given(queues(jobs=7))
+def test_no_schedule_beats_the_ideal_nor_the_ideal_its_bound(q):
+    machine = Machine(q.cpus, q.gpus)
+    ideal = simulate(q.table, machine, "ideal")
+    mean = simulate(q.table, machine, "ideal-mean")
+    assert ideal.makespan >= ideal.bound * (1 - ROUNDING)
+    for name in ("history", "mct", "preferred", "rsa", "asjf", "round-robin"):
+        r = simulate(q.table, machine, name)
+        assert r.makespan >= ideal.makespan * (1 - ROUNDING)
+        assert r.mean_completion >= mean.mean_completion * (1 - ROUNDING)
+
+
+# --- tables and the learning study --------------------------------------------------------------
+
+
+def test_metrics_of_a_case_by_hand():
+    jobs = pd.DataFrame(
+        [("A", 0.0, 100.0, 10.0), ("B", 0.0, 15.0, 10.0), ("C", 4.0, 5.0, 50.0)],
+        columns=["app", "arrival", "cpu_time", "gpu_time"],
+    )
+    r = simulate(jobs, Machine(), "mct")  # A gpu 0-10, B cpu 0-15, C cpu 15-20
+    assert r.makespan == 20
+    assert r.throughput == pytest.approx(3 / 20)
+    assert r.mean_wait == pytest.approx(11 / 3)
+    assert r.mean_completion == pytest.approx((10 + 15 + 16) / 3)
+    assert r.utilisation.to_dict() == {"gpu0": 0.5, "cpu0": 1.0}
+    late = jobs.assign(arrival=jobs["arrival"] + 7)
+    assert simulate(late, Machine(), "mct").makespan == 20
+    assert simulate(late, Machine(), "mct").bound == r.bound
+
+
+def test_the_given_history_stays_as_it_was():
+    known = History()
+    known.add("A", "gpu", 4.0)
+    before = known.table()
+    jobs = pd.DataFrame({"app": ["A"] * 5, "arrival": 0.0, "cpu_time": 8.0, "gpu_time": 4.0})
+    r = run_queue(jobs, history=known)
+    pd.testing.assert_frame_equal(known.table(), before)
+    assert r.history.table()["count"].sum() == 6
+
+
+def test_a_policy_of_ones_own_is_a_function():
+    def last_come_first_served(state, policy, reading):
+        free = state.free()
+        return Decision(state.main[-1].job, free[0], "lifo") if free and state.main else None
+
+    jobs = pd.DataFrame({"app": ["A"] * 3, "arrival": 0.0, "cpu_time": 1.0, "gpu_time": 1.0})
+    r = simulate(jobs, Machine(0, 1), Policy(last_come_first_served))
+    assert r.jobs["start"].tolist() == [2.0, 1.0, 0.0]
+    assert r.name == "last_come_first_served"
+    r.check()
+
+
+def study_of(policies, replicates, *, mix="wide", batches=3, jobs=8, apps=12, noise=None):
+    """`learn` over seeds, one replicate after another."""
+    frames = []
+    for replicate in range(replicates):
+        seed = child_seed(5, replicate)
+        table = workload.applications(mix, apps, seed)
+        drawn = workload.random_jobs(table, jobs, seed, noise, batches=batches)
+        frames.append(learn(drawn, Machine(1, 1), policies))
+    return pd.concat(frames, keys=range(replicates), names=["replicate", None]).reset_index(0)
+
+
+def test_the_study_runs_every_policy_on_the_same_jobs():
+    study = study_of(ONLINE, 2)
+    assert len(study) == 2 * 3 * len(ONLINE)
+    assert (study["makespan"] >= study["bound"] * (1 - ROUNDING)).all()
+    assert (study.groupby(["replicate", "batch"])["bound"].nunique() == 1).all()
+    alone = study_of(["asjf"], 2)
+    rows = study[study["policy"] == "asjf"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(rows, alone.reset_index(drop=True))
+    pd.testing.assert_frame_equal(study, study_of(ONLINE, 2))
+
+
+def test_a_study_is_one_run_per_batch():
+    """Batches that arrive later are each counted from their own arrival."""
+    table = workload.applications("lee", 4, seed=2)
+    jobs = workload.random_jobs(table, 6, seed=2, batches=5, interval=30.0)
+    study, history = learn(jobs, Machine(1, 2), ["history"]), None
+    for row, (_, part) in zip(study.itertuples(), jobs.groupby("batch"), strict=True):
+        r = run_queue(part, Machine(1, 2), history=history)
+        history = r.history
+        assert row.explored == r.explored.sum()
+        ours = [row.makespan, row.mean_wait, row.mean_completion, row.bound]
+        theirs = [r.makespan, r.mean_wait, r.mean_completion, r.bound]
+        assert ours == pytest.approx(theirs, rel=1e-12, abs=1e-9)
+
+
+def test_the_history_is_handed_on_from_batch_to_batch():
+    calm = Noise(cv=0.0, outliers=0.0)
+    more = {"mix": "lee", "batches": 12, "apps": 4, "jobs": 24, "noise": calm}
+    frame, warm = (study_of([name], 1, **more) for name in ("history", "mct"))
+    assert frame["explored"].sum() <= 8
+    assert frame["explored"].iloc[0] > 0
+    rest = frame["explored"].cumsum().shift(fill_value=0) == frame["explored"].sum()
+    assert rest.any()
+    assert frame["makespan"][rest].tolist() == pytest.approx(warm["makespan"][rest].tolist())
+
+
+# --- one contract for four engines ----------------------------------------------------------------
+
+
+def test_a_summary_is_the_row_of_a_comparison():
+    """Worked by hand, as in the test of the metrics: A gpu 0-10, B cpu 0-15, C cpu 15-20."""
+    jobs = pd.DataFrame(
+        [("A", 0.0, 100.0, 10.0), ("B", 0.0, 15.0, 10.0), ("C", 4.0, 5.0, 50.0)],
+        columns=["app", "arrival", "cpu_time", "gpu_time"],
+    )
+    names = ["mct", "history"]
+    table = pd.DataFrame([simulate(jobs, Machine(), name).summary() for name in names])
+    assert list(table.index) == names
+    assert table.loc["mct"].to_dict() == pytest.approx({
+        "makespan": 20, "throughput": 3 / 20, "mean_wait": 11 / 3, "mean_completion": 41 / 3,
+        "utilisation": 0.75, "explored": 0, "late": 0,
+    })  # fmt: skip
+    assert table.loc["history", "explored"] == 3
+    assert (table.columns == list(simulate(jobs, Machine(), "rsc").summary().index)).all()
+
+
+def test_a_rule_may_stand_for_a_policy():
+    def first(state, policy, reading):
+        free = state.free()
+        return Decision(state.main.head.job, free[0], "first") if free and state.main else None
+
+    jobs = pd.DataFrame({"app": ["A"] * 3, "arrival": 0.0, "cpu_time": 1.0, "gpu_time": 1.0})
+    plain, named = simulate(jobs, Machine(), first), simulate(jobs, Machine(), Policy(first))
+    assert plain.name == named.name == "first"
+    assert plain.policy.rule is first
+    pd.testing.assert_frame_equal(plain.jobs, named.jobs)
+    assert learn(jobs.assign(batch=0), Machine(), [first])["policy"].tolist() == ["first"]
+
+
+def test_engine_is_auto_or_python():
+    jobs = pd.DataFrame({"app": ["A"], "arrival": 0.0, "cpu_time": 1.0, "gpu_time": 1.0})
+    for engine in ("auto", "python"):
+        assert simulate(jobs, Machine(), "mct", None, engine).makespan == 1
+    with pytest.raises(InputError, match="no compiled core; leave engine out"):
+        simulate(jobs, Machine(), "mct", engine="compiled")
+    with pytest.raises(InputError, match="engine must be one of auto, python; got 'fast'"):
+        simulate(jobs, Machine(), "mct", engine="fast")
+
+
+def test_a_column_that_is_not_read_is_refused_by_name():
+    jobs = pd.DataFrame({"app": ["A"], "arrival": 0.0, "cpu_time": 1.0, "gpu_time": 1.0})
+    odd = jobs.assign(gpu_estimat=2.0)
+    with pytest.raises(InputError, match=r"column 'gpu_estimat' .*did you mean gpu_estimate\?"):
+        simulate(odd, Machine(), "mct")
+    assert simulate(odd, Machine(), "mct", ignore=["gpu_estimat"]).makespan == 1

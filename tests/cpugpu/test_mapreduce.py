@@ -1,0 +1,533 @@
+"""Paper C's MapReduce: real counts under failures, the policies' own schedules, Hadoop's slots.
+
+The slots are a cell of notebook 50.
+"""
+
+import dataclasses
+import random
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dlsim.cpugpu import (
+    POLICIES,
+    Costs,
+    Faults,
+    Gpu,
+    History,
+    Machine,
+    MapReduce,
+    NodeGroup,
+    Storage,
+    run_mapreduce,
+    simulate,
+    split_text,
+    word_count,
+)
+from dlsim.cpugpu.cluster.mapreduce_job import place_blocks, words_of
+from dlsim.errors import InputError, ScheduleError
+from tests.helpers.cpugpu_queues import ONLINE
+from tests.helpers.scale import scale_count
+from tests.twins import cpugpu_slots as twin
+from tests.verification.notebook_code import function_in
+
+README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+COUNTS = Counter(words_of(README))
+FOX = "the quick fox the dog the fox"
+PAIR = NodeGroup(nodes=2, cpus=2, gpus=2)
+run_slots = function_in("50-cpu-gpu", "run_slots")
+
+
+def run(job, blocks, group=PAIR, policy="history", reading=None, **more):
+    """Run on two nodes with a CPU and a GPU each by the paper's rules, unless told otherwise."""
+    return run_mapreduce(job, blocks, group, policy, reading, **more)
+
+
+def ran(*args, **kwargs):
+    r = run(*args, **kwargs)
+    r.check()
+    return r
+
+
+# ------------------------------------------------------------------ real data, under failures
+
+
+@pytest.mark.parametrize("policy", ONLINE)
+def test_fox_by_hand(policy):
+    r = ran(word_count(2), split_text(FOX, 3), PAIR, policy, faults=Faults({("map", 1): 1}))
+    assert r.output == {"the": 3, "fox": 2, "quick": 1, "dog": 1}
+    maps = r.attempts[r.attempts["kind"] == "map"]
+    assert len(maps) == 4
+    assert maps["outcome"].tolist().count("lost") == 1
+    assert maps[maps["number"] == 1]["outcome"].tolist() == ["lost", "done"]
+
+
+FAULTS = [
+    (Storage(), Faults()),
+    (Storage(), Faults({("map", 0): 2, ("map", 5): 1, ("reduce", 1): 3})),
+    (Storage(), Faults(loss_rate=0.3, seed=5)),
+    (Storage(2), Faults(dead={1: 0.3})),
+    (Storage(4, prefer_local=True), Faults(loss_rate=0.1, dead={0: 0.05, 2: 0.5, 3: 0.9})),
+    (Storage(3), Faults(dead={0: 0.75, 1: 0.8})),
+]
+
+
+@pytest.mark.parametrize("faults", range(len(FAULTS)))
+@pytest.mark.parametrize("policy", ONLINE)
+def test_readme_is_counted_whatever_fails(policy, faults):
+    blocks = split_text(README, 12)
+    storage, faults = FAULTS[faults]
+    group = NodeGroup(4, 4, 4)
+    r = ran(word_count(3), blocks, group, policy, storage=storage, faults=faults)
+    assert r.output == COUNTS
+    assert list(r.output) == sorted(COUNTS)
+    known = r.history.table()
+    done = r.attempts["outcome"].isin(("done", "gone")).sum()
+    assert known["count"].sum() == known["assigned"].sum() == done
+    if faults.lost:
+        assert len(r.attempts) == 12 + 3 + sum(faults.lost.values())
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=scale_count(25), deadline=None)
+def test_any_text_is_counted_under_any_faults(seed):
+    source = random.Random(seed)
+    words = [source.choice(["a", "bb", "Ccc", "d,", "e-f"]) for _ in range(source.randint(1, 60))]
+    text, nodes = " ".join(words), source.randint(1, 4)
+    gone = source.sample(range(nodes), source.randint(0, nodes - 1))
+    group = NodeGroup(nodes, source.randint(nodes, 5), source.randint(nodes, 5))
+    r = ran(
+        word_count(source.randint(1, 4)),
+        split_text(text, source.randint(1, 9)),
+        group,
+        source.choice(ONLINE),
+        storage=Storage(nodes, prefer_local=source.random() < 0.5, seed=seed),
+        faults=Faults(
+            dead={node: source.choice([0, 0.01, 0.05, 0.1, 0.2]) for node in gone},
+            loss_rate=source.choice([0, 0.2, 0.5]),
+            seed=seed,
+        ),
+    )
+    assert r.output == Counter(words_of(text))
+
+
+def attempts_of(text, blocks, partitions, dies):
+    """Run on two nodes with a CPU each, set-up 1 alone, until node 1 dies; list the attempts."""
+    costs, group = Costs(0, 0, 0, 0, 0, 0, setup=1), NodeGroup(2, 2, 0)
+    more = {"costs": costs, "faults": Faults(dead={1: dies}), "storage": Storage(2)}
+    r = ran(word_count(partitions), split_text(text, blocks), group, "cpu-only", **more)
+    return r.attempts[["kind", "number", "node", "start", "end", "outcome"]].to_numpy().tolist()
+
+
+def test_a_dead_node_takes_its_maps_with_it():
+    """Both nodes map at 0-1, then again 1-2; node 1 dies at 1.5, so its first map, done, and its
+    second, running, both run on node 0."""
+    assert attempts_of("a b c d", 4, 1, dies=1.5) == [
+        ["map", 0, 0, 0, 1, "done"],
+        ["map", 1, 1, 0, 1, "gone"],
+        ["map", 2, 0, 1, 2, "done"],
+        ["map", 3, 1, 1, 1.5, "killed"],
+        ["map", 1, 0, 2, 3, "done"],
+        ["map", 3, 0, 3, 4, "done"],
+        ["reduce", 0, 0, 4, 5, "done"],
+    ]
+
+
+def test_a_reduce_waits_when_a_map_is_gone():
+    """Node 1 dies at 2.5 while node 0 reduces: one reduce left, map 1 first."""
+    assert attempts_of("a b", 2, 3, dies=2.5) == [
+        ["map", 0, 0, 0, 1, "done"],
+        ["map", 1, 1, 0, 1, "gone"],
+        ["reduce", 0, 0, 1, 2, "done"],
+        ["reduce", 1, 1, 1, 2, "done"],
+        ["reduce", 2, 0, 2, 3, "done"],
+    ]
+    assert attempts_of("a b", 2, 4, dies=2.5)[4:] == [
+        ["reduce", 2, 0, 2, 3, "done"],
+        ["reduce", 3, 1, 2, 2.5, "killed"],
+        ["map", 1, 0, 3, 4, "done"],
+        ["reduce", 3, 0, 4, 5, "done"],
+    ]
+
+
+def test_lost_time_is_not_learned():
+    r = ran(word_count(2), split_text(README, 6), faults=Faults(loss_rate=0.4, seed=2))
+    done = r.attempts[r.attempts["outcome"] == "done"]
+    assert (r.attempts["outcome"] == "lost").any()
+    known = r.history.table()
+    assert known["count"].sum() == len(done)
+    for row in known.itertuples():
+        mine = done["device"].str.startswith(row[2]) & (done["kind"] == row.app.split()[-1])
+        spans = (done["end"] - done["start"])[mine]
+        assert row.mean == pytest.approx(spans.mean())
+
+
+def _first_letters(block):
+    return [(word[0], len(word)) for word in block.split()]
+
+
+def _largest(key, lengths):
+    return max(lengths)
+
+
+def test_another_job_and_a_version_for_one_class():
+    job = MapReduce("longest word", {"cpu": _first_letters}, _largest, partitions=3)
+    blocks = split_text(README, 7)
+    for policy in ("history", "mct", "preferred", "rsa"):
+        r = ran(job, blocks, NodeGroup(2, 2, 2), policy)
+        maps = r.attempts[r.attempts["kind"] == "map"]
+        assert maps["device"].str.startswith("cpu").all()
+    plain = {}
+    for word in README.split():
+        plain[word[0]] = max(len(word), plain.get(word[0], 0))
+    assert r.output == plain
+
+
+@given(st.text(alphabet="ab \n", min_size=1, max_size=40), st.integers(1, 8))
+@settings(max_examples=scale_count(60), deadline=None)
+def test_a_text_is_cut_between_words(text, blocks):
+    if not text.strip():
+        with pytest.raises(InputError, match="must hold a word"):
+            split_text(text, blocks)
+        return
+    found = split_text(text, blocks)
+    assert "".join(found) == text
+    assert len(found) <= blocks
+    assert [word for block in found for word in block.split()] == text.split()
+
+
+# ------------------------------------------------------------------ the policies' own schedules
+
+
+def by_simulate(r, policy):
+    """Schedule the maps, then the reduces, as jobs of `dlsim.cpugpu.simulate`."""
+    group, costs, history, start = r.setting.group, r.setting.costs, History(), 0.0
+    found = []
+    for kind in ("map", "reduce"):
+        mine = r.attempts[r.attempts["kind"] == kind].sort_values("number")
+        size = mine["size"].to_numpy()
+        jobs = pd.DataFrame(
+            {
+                "app": f"word count {kind}",
+                "arrival": start,
+                "cpu_time": [costs.time(kind, "cpu", s) for s in size],
+                "gpu_time": [costs.time(kind, "gpu", s) for s in size],
+            }
+        )
+        s = simulate(jobs, group.machine, policy, history=history)
+        s.check()
+        history, start = s.history, s.jobs["completion"].max()
+        done = s.jobs.rename(columns={"completion": "end"})
+        found.append(done[["device", "start", "end", "rule"]])
+    return pd.concat(found, ignore_index=True)
+
+
+@pytest.mark.parametrize("policy", list(POLICIES))
+def test_tasks_are_placed_as_the_engine_places_jobs(policy):
+    """On one node, so that no pair travels; 15 maps on 5 devices, so that round robin deals
+    the reduces from the first device on, as it does where they are jobs 0 to 4."""
+    small = "ideal" in policy
+    blocks = split_text(README, 6 if small else 15)
+    group = NodeGroup(1, 1, 1) if small else NodeGroup(1, 2, 3)
+    r = ran(word_count(3 if small else 5), blocks, group, policy)
+    expected = by_simulate(r, policy)
+    found = r.attempts.sort_values(["kind", "number"], ignore_index=True)
+    pd.testing.assert_frame_equal(found[["device", "start", "end", "rule"]], expected)
+
+
+def test_the_history_that_is_given_stays():
+    history = History()
+    history.add("word count map", "gpu", 1.0)
+    before = history.table()
+    r = ran(word_count(), split_text(README, 4), history=history)
+    pd.testing.assert_frame_equal(history.table(), before)
+    assert r.history.record("word count map", "gpu").count > 1
+
+
+# ------------------------------------------------------------------ locality, devices, pipeline
+
+
+@pytest.mark.parametrize("seed", range(scale_count(5)))
+def test_locality_first_takes_the_first_local_block(seed):
+    blocks, group = split_text(README, 24), NodeGroup(4, 4, 4)
+    plain = ran(word_count(), blocks, group, "preferred", storage=Storage(seed=seed))
+    storage = Storage(prefer_local=True, seed=seed)
+    local = ran(word_count(), blocks, group, "preferred", storage=storage)
+    block_locations = place_blocks(24, 4, 1, seed)
+    waiting = list(range(24))
+    for row in local.attempts[local.attempts["kind"] == "map"].itertuples():
+        here = [number for number in waiting if row.node in block_locations[number]]
+        assert row.number == (here or waiting)[0]
+        waiting.remove(row.number)
+    assert local.attempts["remote"].sum() < plain.attempts["remote"].sum()
+
+
+def test_a_replica_everywhere_leaves_nothing_to_read():
+    r = ran(word_count(), split_text(README, 8), NodeGroup(3, 3, 3), storage=Storage(3))
+    assert (r.attempts["remote"][r.attempts["kind"] == "map"] == 0).all()
+    assert place_blocks(5, 3, 3) == [(0, 1, 2)] * 5
+    assert all(len(set(home)) == 2 for home in place_blocks(50, 4, 2, seed=1))
+    assert place_blocks(50, 4, 2, seed=1) == place_blocks(50, 4, 2, seed=1)
+
+
+def compare_devices(job, blocks, nodes, cpus, gpus, policy, **run):
+    """Makespans on CPUs only, on GPUs only and on both, for several numbers of GPUs."""
+    groups = [("cpu", NodeGroup(nodes, cpus, 0))]
+    groups += [("gpu", NodeGroup(nodes, 0, count)) for count in gpus]
+    groups += [("both", NodeGroup(nodes, cpus, count)) for count in gpus]
+    rows = [(name, g.gpus, ran(job, blocks, g, policy, **run).makespan) for name, g in groups]
+    return pd.DataFrame(rows, columns=["devices", "gpus", "makespan"])
+
+
+def test_devices_by_hand():
+    """Four blocks of 1000 characters: a CPU maps one in 2, a GPU in 1, whatever else is free.
+    4 CPUs: 2. GPUs alone: 4 / count. Both with one GPU: GPU 1 + 1, CPUs 2. One second of
+    set-up for the reduce."""
+    costs = Costs(1, 0, 0, 0, 0, 0, setup=1)
+    blocks = ["a " * 500] * 4
+    table = compare_devices(word_count(1), blocks, 1, 4, (1, 2, 4, 8), "mct", costs=costs)
+    assert table["devices"].tolist() == ["cpu"] + ["gpu"] * 4 + ["both"] * 4
+    assert table["gpus"].tolist() == [0, 1, 2, 4, 8, 1, 2, 4, 8]
+    assert table["makespan"].tolist() == [3, 5, 3, 2, 2, 3, 3, 2, 2]
+
+
+def test_a_pipelined_gpu_is_faster_and_no_faster_than_its_kernels():
+    blocks = split_text(README, 8)
+    ends = [
+        ran(word_count(), blocks, NodeGroup(1, 0, 2), costs=Costs(gpu=Gpu(streams=k))).makespan
+        for k in (1, 2, 3)
+    ]
+    assert ends[0] > ends[1] >= ends[2]
+    costs = Costs(gpu_map=2, copy=1, setup=0.5, chunks=4, gpu=Gpu(streams=3))
+    assert costs.time("map", "gpu", 4) == 0.5 + 1 + 4 * 2 + 1
+    costs = dataclasses.replace(costs, gpu=Gpu(streams=1))
+    assert costs.time("map", "gpu", 4) == 0.5 + 4 * (1 + 2 + 1)
+
+
+def test_figures_by_hand():
+    """One CPU, two maps of 2 and 1 units, set-up 1, then a reduce of nothing but set-up."""
+    costs = Costs(1, 0, 0, 0, 0, 0, setup=1)
+    r = ran(word_count(1), ["a " * 1000, "b " * 500], NodeGroup(1, 1, 0), costs=costs)
+    assert (r.makespan, r.throughput) == (6, 0.5)
+    assert r.summary().to_dict() == {"makespan": 6, "throughput": 0.5}
+    assert (r.name, r.policy) == ("history", POLICIES["history"])
+
+
+# ------------------------------------------------------------------ check refuses
+
+
+@pytest.mark.parametrize(
+    ("rule", "row", "changes"),
+    [
+        ("on its node", 0, {"node": 1}),
+        ("takes its time", 5, {"end": 3.25}),
+        ("before 0", 0, {"start": -1.0, "end": 0.0}),
+        ("one task at a time", 3, {"start": 0.5, "end": 1.5}),
+        ("when all maps are done", 5, {"start": 1.0, "end": 2.0}),
+        ("reads its data", 0, {"remote": 1.0}),
+        ("reads its data", 4, {"size": 7.0}),
+        ("only a dying node kills", 0, {"outcome": "killed"}),
+        ("counted from 0", 0, {"attempt": 3}),
+        ("not run again once it is done", 0, {"outcome": "done"}),
+    ],
+)
+def test_check_names_the_broken_rule(rule, row, changes):
+    """One node, 3 CPUs, set-up 1: maps at 0-1, map 0 lost and again at 1-2, reduces at 2-3."""
+    costs = Costs(0, 0, 0, 0, 0, 0, setup=1)
+    r = ran(
+        word_count(2),
+        ["a", "b", "c"],
+        NodeGroup(1, 3, 0),
+        "cpu-only",
+        costs=costs,
+        faults=Faults({("map", 0): 1}),
+    )
+    attempts = r.attempts.copy()
+    assert attempts["start"].tolist() == [0, 0, 0, 1, 2, 2]
+    for column, value in changes.items():
+        attempts.loc[row, column] = value
+    with pytest.raises(ScheduleError, match=rule):
+        dataclasses.replace(r, attempts=attempts).check()
+
+
+def test_check_counts_again():
+    r = ran(word_count(2), split_text(FOX, 3))
+    with pytest.raises(ScheduleError, match="plain computation"):
+        dataclasses.replace(r, output=r.output | {"fox": 3}).check()
+    late = dataclasses.replace(r, attempts=r.attempts.iloc[:-1])
+    with pytest.raises(ScheduleError, match="every reduce task"):
+        late.check()
+    owed = r.setting._replace(faults=Faults({("map", 0): 1}))
+    with pytest.raises(ScheduleError, match="as injected"):
+        dataclasses.replace(r, setting=owed).check()
+    dead = r.setting._replace(faults=Faults(dead={0: 0.0}))
+    with pytest.raises(ScheduleError, match="dead node"):
+        dataclasses.replace(r, setting=dead).check()
+
+
+# ------------------------------------------------------------------ Hadoop's slots
+
+
+def ends_of(tasks):
+    """Return when the last task of each job ends."""
+    return tasks.groupby("job")["end"].max().tolist()
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "ends"), [("fifo", [2, 3, 4]), ("fair", [4, 4, 4]), ("capacity", [3, 4, 2])]
+)
+def test_slots_by_hand(scheduler, ends):
+    jobs = pd.DataFrame(
+        {"tasks": [8, 4, 4], "queue": ["x", "x", "y"], "share": [0.25, 0.25, 0.75]},
+        index=["A", "B", "C"],
+    )
+    assert ends_of(run_slots(jobs, 4, scheduler)) == ends
+
+
+def test_weights_share_the_slots():
+    """A weighs 3 times B: of 4 slots it holds 3."""
+    jobs = pd.DataFrame({"tasks": [6, 2], "weight": [3, 1]}, index=["A", "B"])
+    assert ends_of(run_slots(jobs, 4, "fair")) == [2, 2]
+
+
+@pytest.mark.parametrize("seed", range(scale_count(25)))
+@pytest.mark.parametrize("scheduler", ["fifo", "fair", "capacity"])
+def test_slots_agree_with_the_twin(seed, scheduler):
+    source = random.Random(seed)
+    shares = {"x": source.choice([0.25, 0.5]), "y": 0.5, "z": 0.125}
+    rows = []
+    for _ in range(source.randint(1, 6)):
+        queue = source.choice("xyz")
+        row = (source.randint(0, 4), source.randint(1, 9), source.randint(1, 3), queue)
+        rows.append((*row, shares[queue], source.choice([1, 1, 2])))
+    columns = ["arrival", "tasks", "task_time", "queue", "share", "weight"]
+    jobs, slots = pd.DataFrame(rows, columns=columns), source.randint(1, 5)
+    tasks = run_slots(jobs, slots, scheduler)
+    assert ends_of(tasks) == twin.run(rows, slots, scheduler)
+    assert tasks.groupby("job").size().tolist() == jobs["tasks"].tolist()
+    assert not tasks.duplicated(["job", "task"]).any()
+    assert tasks["start"].is_monotonic_increasing
+
+
+@pytest.mark.parametrize(("scheduler", "name"), [("fair", "weight"), ("capacity", "share")])
+def test_running_tasks_per_share_tie_whatever_the_rounding(scheduler, name):
+    # by hand, seven slots: 1 of A per .3 is 3 of B per .9. A, B; B twice more (1/.9, 2/.9 < 1/.3);
+    # a tie, A; B (3/.9 < 2/.3); B, for 4/.9 < 2/.3.
+    jobs = pd.DataFrame({"tasks": 9, "queue": ["a", "b"], name: [0.3, 0.9]}, index=["A", "B"])
+    tasks = run_slots(jobs, 7, scheduler)
+    assert tasks["job"].head(7).tolist() == list("ABBBABB")
+
+
+# ------------------------------------------------------------------ bad input
+
+JOB, BLOCKS = word_count(), split_text(FOX, 3)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: word_count(0), "partitions .* got 0"),
+        (lambda: MapReduce(" ", _first_letters, _largest), "name must be"),
+        (lambda: MapReduce("x", {"tpu": _first_letters}, _largest), "map must be a function"),
+        (lambda: MapReduce("x", _first_letters, {}), "reduce must be a function"),
+        (lambda: NodeGroup(0), "nodes .* got 0"),
+        (lambda: NodeGroup(1, 0, 0), "needs a device"),
+        (lambda: Costs(setup=0), "setup .* got 0"),
+        (lambda: Costs(remote=-1), "remote .* got -1"),
+        (lambda: Costs(gpu="fast"), "gpu must be a Gpu"),
+        (lambda: Costs(chunks=0), "chunks .* got 0"),
+        (lambda: run("wc", BLOCKS), "job must be a MapReduce"),
+        (lambda: run(JOB, FOX), "blocks must be a list, got one text"),
+        (lambda: run(JOB, []), "blocks must be a list of things"),
+        (lambda: run(JOB, [1, 2]), "blocks must be a list of things"),
+        (lambda: run(JOB, BLOCKS, policy="best"), "policy .* got 'best'"),
+        (lambda: run(JOB, BLOCKS, storage=Storage(3)), "replicas .* got 3"),
+        (lambda: run(JOB, BLOCKS, faults=Faults({"map 1": 1})), "lost must name tasks"),
+        (lambda: run(JOB, BLOCKS, faults=Faults({("sort", 1): 1})), "lost .* got 'sort'"),
+        (lambda: run(JOB, BLOCKS, faults=Faults({("map", 3): 1})), "lost map .* got 3"),
+        (lambda: Faults(loss_rate=1), "loss_rate .* got 1"),
+        (lambda: run(JOB, BLOCKS, faults=Faults(dead={7: 1})), "dead .* got 7"),
+        (lambda: run(JOB, BLOCKS, faults=Faults(dead={0: -1})), "dead .* got -1"),
+        (lambda: run(JOB, BLOCKS, faults=Faults(dead={0: 1, 1: 1})), "leave a node alive"),
+        (
+            lambda: run(JOB, BLOCKS, faults=Faults(dead={0: 0}), storage=Storage(seed=1)),
+            "replica of block",
+        ),
+        (lambda: Storage(prefer_local="yes"), "prefer_local .* got 'yes'"),
+        (lambda: Storage(seed=-1), "seed .* got -1"),
+        (lambda: run(JOB, BLOCKS, policy="ideal", faults=Faults(loss_rate=0.1)), "without faults"),
+        (lambda: run(JOB, BLOCKS, Machine(1, 1)), "group must be a NodeGroup"),
+        (lambda: run(JOB, BLOCKS, costs=1.0), "costs must be a Costs, got 1.0"),
+        (lambda: run(JOB, BLOCKS, faults={}), "faults must be a Faults"),
+        (lambda: run(JOB, BLOCKS, storage=2), "storage must be a Storage, got 2"),
+        (lambda: Faults(seed=-1), "seed .* got -1"),
+        (lambda: run(JOB, BLOCKS, reading={}), "reading must be a Reading"),
+        (lambda: run(JOB, BLOCKS, history={}), "history must be a History"),
+        (
+            lambda: run(JOB, BLOCKS, NodeGroup(1, 1, 0), "gpu-only"),
+            "policy gpu-only leaves 3 tasks waiting for ever",
+        ),
+        (
+            lambda: run(
+                MapReduce("x", {"gpu": _first_letters}, _largest), BLOCKS, NodeGroup(1, 1, 0)
+            ),
+            "must have a version",
+        ),
+        (lambda: split_text(" ", 3), "must hold a word"),
+        (lambda: run(JOB, 5), "blocks must be a list .* got TypeError"),
+        (lambda: Faults(5), "lost must be a mapping"),
+        (lambda: Faults(dead=[1]), "dead must be a mapping"),
+        (lambda: _own(lambda block: 1 / 0), "map of 'x' must .* ZeroDivisionError"),
+        (lambda: _own(lambda block: [1, 2]), "map of 'x' must give pairs"),
+        (lambda: _own(lambda block: [([1], 1)]), "reduce of 'x' must .* unhashable"),
+        (lambda: _own(lambda block: [(1, 1), ("a", 1)]), "map of 'x' must .* sorted"),
+        (lambda: _own(lambda block: [(1, 1), ("a", 1)], 7), "keys of 'x' must .* sorted"),
+        (lambda: _own(_first_letters, reduce=lambda key, values: 1 / 0), "reduce of 'x' must"),
+        (lambda: Costs().time("sort", "gpu", 1), "kind must be one of map, reduce"),
+        (lambda: Costs().time("map", "cpu", -1), "size .* got -1"),
+        (lambda: split_text("a", 0), "blocks .* got 0"),
+    ],
+)
+def test_bad_input_is_refused(call, words):
+    with pytest.raises(InputError, match=words):
+        call()
+
+
+def test_a_machine_of_the_engine_is_what_a_group_is():
+    assert NodeGroup(4, 6, 3).machine == Machine(6, 3)
+    assert NodeGroup(2, 3, 2).node_of_device == {
+        "gpu0": 0,
+        "gpu1": 1,
+        "cpu0": 0,
+        "cpu1": 1,
+        "cpu2": 0,
+    }
+
+
+def _own(mapper, partitions=1, reduce=lambda key, values: len(values), **options):
+    return run(MapReduce("x", mapper, reduce, partitions), BLOCKS, **options)
+
+
+def test_equal_keys_are_one_key_whatever_their_type():
+    kinds = {
+        "cpu": lambda block: [(i, 1) for i in range(5)],
+        "gpu": lambda block: [(np.int64(i), 1) for i in range(5)],
+    }
+    r = _own(kinds, 3, policy="round-robin")
+    assert r.output == dict.fromkeys(range(5), len(BLOCKS))
+    r.check()
+    mixed = {**kinds, "gpu": lambda block: [(float(i), 1) for i in range(5)]}
+    with pytest.raises(InputError, match="must print alike"):
+        _own(mixed, 3, policy="round-robin")
+
+
+def test_a_job_keeps_its_functions_when_the_mapping_is_changed_afterwards():
+    maps = {"cpu": lambda block: [(block, 1)]}
+    job = MapReduce("count", maps, lambda key, values: sum(values), 1)
+    maps.clear()
+    assert run(job, ["a", "b", "a"], NodeGroup(1, 1, 0)).output == {"a": 2, "b": 1}

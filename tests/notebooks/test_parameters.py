@@ -1,0 +1,80 @@
+"""Every notebook refuses a parameter of a wrong type in its first cells, in one sentence."""
+
+import ast
+import functools
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from dlsim.errors import InputError
+from dlsim.study.notebooks import parameters_of
+
+FOLDER = Path(__file__).parents[2] / "notebooks"
+NAMES = sorted(path.stem for path in FOLDER.glob("*.ipynb"))
+#: Code cells behind the parameters in which a wrong value is refused: imports, then the checks.
+MOST_CELLS = 3
+#: A value that no parameter of a type takes.
+WRONG = {"str": 7, "int": "64", "bool": "yes", "float": "x", "list": "0.5", "dict": "link=shared"}
+#: Lists of one wrong value, and of the same value twice.
+ODD_LISTS = ([None], [[1]], [{}], ["?", "?"])
+
+
+@functools.cache
+def cells_of(name):
+    """Return the code cells of a notebook from that of its parameters on."""
+    cells = [
+        cell
+        for cell in nbformat.read(FOLDER / f"{name}.ipynb", as_version=4).cells
+        if cell.cell_type == "code"
+    ]
+    tagged = ["parameters" in cell.metadata.get("tags", ()) for cell in cells]
+    return cells[tagged.index(True) :]
+
+
+def declared(name):
+    """Return the parameters of a notebook that have an effect: type and default by name."""
+    source = cells_of(name)[0].source
+    lines = {line.partition(":")[0]: line for line in source.splitlines()}
+    without_effect = [
+        name for name, line in lines.items() if "no effect" in line or "not used" in line
+    ]
+    kinds = parameters_of(FOLDER / f"{name}.ipynb")
+    values = {}
+    exec(source, values)
+    return {key: (kind, values[key]) for key, kind in kinds.items() if key not in without_effect}
+
+
+def refusal(name, folder, monkeypatch, **given):
+    """Return what the first cells of a notebook say about parameters; "" if they take them."""
+    monkeypatch.chdir(folder)
+    first, *others = cells_of(name)
+    space = {}
+    exec(first.source, space)
+    space |= {"out": str(folder / "results"), **given}
+    for cell in others[:MOST_CELLS]:
+        try:
+            exec(compile(ast.parse(cell.source), cell.id, "exec"), space)
+        except InputError as error:
+            return str(error)
+    return ""
+
+
+CASES = [
+    (name, key, value)
+    for name in NAMES
+    for key, (kind, default) in declared(name).items()
+    for value in [
+        WRONG[kind],
+        *(ODD_LISTS if kind == "list" else ()),
+        *([[]] if kind == "list" and default else ()),
+    ]
+]
+
+
+@pytest.mark.parametrize(("name", "key", "value"), CASES)
+def test_a_wrong_value_is_refused_in_the_first_cells(name, key, value, tmp_path, monkeypatch):
+    said = refusal(name, tmp_path, monkeypatch, **{key: value})
+    assert said, f"{key}={value!r} is taken"
+    assert "\n" not in said
+    assert any(word in said for word in (key, "polic", repr(value)))

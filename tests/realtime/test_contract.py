@@ -1,0 +1,159 @@
+"""What `simulate` of papers M and I shares with the other engines: columns, records, summaries."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dlsim.errors import InputError
+from dlsim.realtime import POLICIES, Cluster, Policy, Reading, simulate
+from dlsim.record import Derived, find_record
+from tests.helpers.strategies import ALL_ROWS, seeded
+
+TWO = Cluster(nodes=2, cms=1, cps=1)
+#: E(1) = 2 sigma, E(2) = 4/3 sigma; under FIFOMN the first two are admitted.
+TASKS = pd.DataFrame({"arrival": [0, 0, 0], "sigma": [6, 18, 6], "deadline": [10, 64, 16]})
+
+
+def shortest_first(tasks):
+    """Return the size of every task."""
+    return tasks["sigma"]
+
+
+# --- columns of tasks -----------------------------------------------------------------------------
+
+
+def test_a_column_that_nothing_reads_is_refused_by_name_unless_it_is_ignored():
+    for name, hint in (("user_node", r" \(did you mean user_nodes\?\)"), ("weight", "")):
+        table = TASKS.assign(**{name: 1})
+        with pytest.raises(InputError, match=f"column '{name}' that is not known{hint}.* ignore"):
+            simulate(table, TWO, "FIFOMN")
+        ignored = simulate(table, TWO, "FIFOMN", ignore=[name])
+        pd.testing.assert_frame_equal(ignored.tasks, simulate(TASKS, TWO, "FIFOMN").tasks)
+    pieces = TASKS.assign(user_nodes=2, owner="me")
+    with pytest.raises(InputError, match="column 'owner'"):
+        simulate(pieces, TWO, "EDF-US", Reading(split="piece"))
+    simulate(pieces, TWO, "EDF-US", Reading(split="piece"), ignore=["owner"]).check()
+
+
+def test_an_order_of_ones_own_sees_the_columns_that_are_ignored():
+    """By hand: the last task is the first to run, 0 to 8; the first would end at 16."""
+    policy = Policy(lambda tasks: tasks["weight"], "all")
+    s = simulate(TASKS.assign(weight=[3, 2, 1]), TWO, policy, ignore=["weight"])
+    assert s.tasks["start"].tolist()[:1] == [0.0]
+    later = TASKS.assign(weight=[3, 2, 1], deadline=100)
+    s = simulate(later, TWO, policy, ignore=["weight"])
+    assert s.tasks["start"].tolist() == [32.0, 8.0, 0.0]
+
+
+# --- records --------------------------------------------------------------------------------------
+
+
+def test_a_function_is_no_policy_and_the_message_says_what_to_give():
+    for given in (shortest_first, f"{__name__}:shortest_first"):
+        with pytest.raises(InputError, match=r"got .*shortest_first.*; give a Policy\(order, nod"):
+            simulate(TASKS, TWO, given)
+
+
+def test_every_policy_of_the_registry_has_a_name_and_a_sentence_of_its_own():
+    texts = [policy.text for policy in POLICIES.values()]
+    assert len(set(texts)) == len(texts)
+    for name, policy in POLICIES.items():
+        assert policy.name == name
+        assert policy.text[0].isupper()
+        assert policy.text.endswith(".")
+        assert simulate(TASKS.assign(user_nodes=1), Cluster(2, 1, 1), policy).name == name
+
+
+@pytest.mark.parametrize("words", [{"name": ""}, {"name": " "}, {"text": "\n"}, {"name": 3}])
+def test_a_policy_with_blank_words_is_refused(words):
+    with pytest.raises(InputError, match="of a Policy must be a text that is not blank"):
+        Policy("edf", "min", **words)
+
+
+def test_words_that_are_not_given_are_made_from_the_rules():
+    shown = [
+        Policy(shortest_first, "min"),
+        Policy("edf", "min", overtake=True),
+        Policy("edf", "all", admission=False),
+        Policy("edf", "min", "umr", rounds=3),
+        Policy("edf", "min", "umr", rounds="best"),
+    ]
+    assert [policy.name for policy in shown] == [
+        "shortest_first-min-opr",
+        "edf-min-opr-overtake",
+        "edf-all-opr-no-admission",
+        "edf-min-umr-3-rounds",
+        "edf-min-umr-best-rounds",
+    ]
+    assert all(isinstance(policy.text, Derived) and policy.text.strip() for policy in shown)
+    assert shown[0].text == (
+        "Tasks run by an order of its own, each on the fewest nodes that start together."
+    )
+    assert find_record("policy", shown[1], POLICIES)[0] == "EDFMN"  # the same rules
+
+
+def test_no_two_policies_that_decide_differently_get_one_derived_name():
+    rules = ({**vars(row), "name": Derived(), "text": Derived()} for row in ALL_ROWS.values())
+    made = {Policy(**each) for each in rules}
+    assert len({policy.name for policy in made}) == len(made)
+
+
+# --- summaries ------------------------------------------------------------------------------------
+
+
+def test_a_summary_by_hand():
+    """FIFOMN: 6 units on two nodes, 0 to 8; 18 on one, 8 to 44; 6 would need 44 + 8."""
+    found = simulate(TASKS, TWO, "FIFOMN").summary()
+    assert found.name == "FIFOMN"
+    assert found.drop(["s_iits", "opt_iits", "opt_iits_ii"]).to_dict() == pytest.approx(
+        {
+            "tasks": 3,
+            "admitted": 2,
+            "missed": 0,
+            "reject_ratio": 1 / 3,
+            "work_reject_ratio": 6 / 30,
+            "miss_ratio": 0,
+            "mean_wait": (0 + 8) / 2,
+            "total_cost": 2 * 8 + 36,
+            "utilisation": (6 + 18) / (2 * 44),
+        }
+    )
+    late = simulate(TASKS, TWO, "FIFOANNA").summary()  # 0 to 8, to 32, to 40: the last is late
+    assert late[["admitted", "missed", "mean_wait", "utilisation"]].tolist() == [
+        3,
+        1,
+        40 / 3,
+        30 / 80,
+    ]
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_summaries_are_the_comparison_and_agree_with_the_tables(name):
+    _, instance = seeded(("summary", name), 12)
+    s = instance.fit(name).simulate(name)
+    tasks, found = s.tasks, s.summary()
+    ran = tasks.dropna(subset="start")
+    assert found["admitted"] == tasks["admitted"].sum()
+    assert found["missed"] == (tasks["missed"] & tasks["admitted"]).sum()
+    assert found["total_cost"] == pytest.approx(s.total_cost)
+    if len(ran):  # a chunk is computed after its set-up
+        spent = (s.chunks["alpha"] * s.chunks["task"].map(tasks["sigma"])).sum() * s.cluster.cps
+        offered = s.cluster.nodes * (ran["completion"].max() - tasks["arrival"].min())
+        assert found["utilisation"] == pytest.approx(spent / offered)
+        assert 0 <= found["utilisation"] <= 1 + 1e-12
+    together = s.policy.partition in ("opr", "equal", "umr")
+    counted = ["s_iits", "opt_iits", "opt_iits_ii"]
+    assert found[counted].isna().all() == together
+    if not together:
+        assert found[counted].tolist() == s.counts.loc["admitted", counted].tolist()
+    table = pd.DataFrame([found, found])
+    assert table.index.tolist() == [name, name]
+    assert (table.dtypes == np.float64).all()
+
+
+def test_a_summary_of_no_task_is_blank():
+    found = simulate(TASKS.iloc[:0], TWO, "MCDF").summary()
+    assert found[["tasks", "admitted", "total_cost"]].tolist() == [0, 0, 0]
+    assert all(math.isnan(found[name]) for name in ("reject_ratio", "mean_wait", "utilisation"))

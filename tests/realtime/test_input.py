@@ -1,0 +1,319 @@
+"""What cannot be used is refused by an InputError that names it, never by a raw exception.
+
+``tests/test_validate.py`` gives every number of every public function all kinds of values.
+"""
+
+import math
+import re
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dlsim.errors import InputError
+from dlsim.realtime import (
+    POLICIES,
+    Cluster,
+    Policy,
+    Reading,
+    execution_time,
+    fastest_nodes,
+    fewest_nodes,
+    shares,
+    simulate,
+    split_load,
+    total_cost,
+    workload,
+)
+from dlsim.realtime.model import MAX_CLUSTER_NODES
+from tests.helpers.refusals import refuses_each
+
+C = Cluster(nodes=2, cms=1, cps=1)
+TASKS = pd.DataFrame(
+    {"arrival": [0.0, 0.0, 0.0], "sigma": [6.0, 18, 6], "deadline": [10.0, 64, 16]}
+)
+THREE = Cluster(nodes=3, cms=1, cps=10)
+LABELLED = pd.DataFrame(
+    {"arrival": [0.0, 0, 1], "sigma": [6.0, 18, 6], "deadline": [900.0, 900, 900]},
+    index=["a", "b", "c"],
+)
+USERS = LABELLED.assign(user_nodes=[1, 2, 3])
+WITHOUT_SETUP = [
+    name
+    for name, row in POLICIES.items()
+    if row.partition in ("dlt", "I", "II", "exact", "exact-n")
+]
+IN_ROUNDS = [name for name in POLICIES if "UMR" in name]
+
+
+def fails(*_):
+    raise KeyError("weight")
+
+
+def run(tasks=TASKS, cluster=C, policy="MCDF", **options):
+    return simulate(tasks, cluster, policy, **options)
+
+
+def ordered(order):
+    return simulate(TASKS, C, Policy(order, "min"))
+
+
+def edf(nodes, partition="opr", **options):
+    return Policy("edf", nodes, partition, **options)
+
+
+def read(**switches):
+    return Reading.from_switches(switches)
+
+
+def asked(value):
+    """Three tasks, of which the second's user asks for so many nodes."""
+    table = USERS.astype({"user_nodes": object})
+    table.loc["b", "user_nodes"] = value
+    return simulate(table, THREE, "FIFO-US")
+
+
+def offered(task):
+    return simulate(TASKS, C, "FIFOMN").offer(task)
+
+
+def object_column(*values):
+    return pd.Series(values, dtype=object)
+
+
+OVERLAPPING = pd.IntervalIndex.from_tuples([(0, 2), (1, 3), (2, 4)])
+TASK_TABLES = [
+    ([[0, 1, 2]], r"tasks must be a pandas DataFrame .*got list"),
+    ({"arrival": [0]}, r"tasks must be a pandas DataFrame .*got dict"),
+    (None, r"tasks must be a pandas DataFrame .*got NoneType"),
+    (TASKS["sigma"], r"tasks must be a pandas DataFrame .*got Series"),
+    (pd.concat([TASKS, TASKS["sigma"]], axis=1), r"column sigma appears twice; give"),
+    (TASKS.assign(sigma=[6 + 1j, 18, 6]), r"sigma of task 0 must be a finite .*6\+1j"),
+    (TASKS.assign(sigma=object_column(6 + 1j, 1, 2)), r"sigma of task 0 .*6\+1j"),
+    (TASKS.assign(arrival=pd.Timestamp("2005-01-01")), r"arrival of task 0 must .*Timestamp"),
+    (TASKS.assign(deadline=["x", 1, 2]), r"deadline of task 0 must be .*got 'x'"),
+    (TASKS.assign(deadline=object_column(10**400, 1, 2)), r"deadline of task 0"),
+    *[(TASKS.assign(**{name: [1, -1, 1]}), f"{name} of task 1 .*got -1") for name in TASKS],
+    *[(TASKS.assign(**{name: [1, math.inf, 1]}), f"{name} of task 1") for name in TASKS],
+    *[(TASKS.assign(**{name: [1, 1, 0]}), rf"{name} of task 2 .*above 0.*got 0")
+      for name in ("sigma", "deadline")],
+    *[(TASKS.drop(columns=name), f"{name} not found") for name in TASKS],
+    (TASKS.assign(arrival=[3, 2, 3]), r"task 1 .*sort_values"),
+    (TASKS.set_axis([5, 6, 7]).assign(sigma=[1, 0, 1]), r"sigma of task 6 must be a finite"),
+    (TASKS.set_axis([5, 6, 5]), r"label 5 of tasks appears twice; give every row its own"),
+    (TASKS.set_axis(pd.Index([[5], [6], [7]], dtype=object)), r"must be hashable.*reset_index"),
+    (TASKS.set_axis(OVERLAPPING), r"that overlap"),
+]  # fmt: skip
+
+#: What is called, and the words of its refusal.
+REFUSED = [
+    *[(lambda t=table: run(t), words) for table, words in TASK_TABLES],
+    # --- clusters
+    *[(lambda n=n: Cluster(nodes=n), rf"nodes must be .* at most {MAX_CLUSTER_NODES}: memory grows")
+      for n in (10**9, MAX_CLUSTER_NODES + 1, 1e12)],
+    *[(lambda n=n: Cluster(nodes=n), "nodes") for n in (0, -1)],
+    (lambda: Cluster(cms=-1), "cms"),
+    (lambda: Cluster(st=math.inf), "st"),
+    (lambda: Cluster(cms=0, cps=0), "cms"),
+    # --- policies and orders
+    *[(lambda p=p: run(policy=p), "policy must be one of MCDF") for p in (["MCDF"], None, 3, {})],
+    (lambda: run(policy="MDCF"), ".*".join([*POLICIES, "MDCF"])),
+    *[(lambda o=o: Policy(o, "min"), "order must be one of fifo, edf, dc")
+      for o in (["edf"], None, 3, np.array(["edf", "fifo"]), "lifo")],
+    (lambda: ordered(lambda t: ["a", "b", "c"]), "number per task"),
+    (lambda: ordered(lambda t: ["1", "2", "3"]), "number per task"),
+    (lambda: ordered(lambda t: [1.0]), "one number per task"),
+    (lambda: ordered(lambda t: [1.0, math.nan, 2.0]), "one number per task"),
+    (lambda: ordered(lambda t: t[["sigma", "deadline"]]), "one number per task"),
+    (lambda: ordered(lambda t: t["sigma"] * 1j), "complex"),
+    (lambda: ordered(lambda t: None), "got"),
+    (lambda: ordered(lambda t: [[1], [2, 3], 4]), "got ValueError"),
+    (lambda: ordered(lambda t: t["weight"]), "got KeyError: 'weight'"),
+    (lambda: ordered(fails), "order function fails must return one number per task.*KeyError"),
+    (lambda: ordered(lambda t: pd.to_datetime(t["arrival"])), "datetime64"),
+    *[(lambda n=name, v=value: edf("all", **{n: v}), f"{name} must be True or False, got {value!r}")
+      for name in ("admission", "overtake") for value in ("no", 1, 0, None)],
+    (lambda: edf("some"), "fragment, user; got 'some'"),
+    (lambda: edf("user"), "pieces"),
+    (lambda: edf("min", "pieces"), "nodes='user'"),
+    (lambda: edf("user", "dlt"), "pieces"),
+    (lambda: edf("fragment", "dlt"), "opr"),
+    (lambda: edf("fragment", "pieces"), "user"),
+    *[(lambda n=nodes: edf(n, "exact-n"), "nodes='min'")
+      for nodes in ("all", "fragment", lambda task, t, state: 1)],
+    *[(lambda p=partition: edf("all", p), f"'opr' or 'exact', got '{partition}'")
+      for partition in ("equal", "dlt", "I", "II", "umr", "umr-iit")],
+    *[(lambda r=row: edf(*r, admission=False), "admission")
+      for row in (("min",), ("min", "dlt"), ("fragment",), ("user", "pieces"))],
+    (lambda: Policy("dc", "all"), "dc"),
+    (lambda: Policy("dc", "min", "dlt"), "opr"),
+    (lambda: Policy("dc", "fragment"), "min"),
+    (lambda: edf("min", "III"), "umr-iit; got 'III'"),
+    (lambda: edf("min", None), "partition must be one of"),
+    # --- rounds
+    *[(lambda p=partition, r=rounds: edf("min", p, rounds=r),
+       rf"rounds must be .*'best'.*{re.escape(repr(rounds))}")
+      for partition in ("umr", "umr-iit") for rounds in (0, -1, "many", None, math.inf, [4])],
+    *[(lambda p=partition, r=rounds: edf("min", p, rounds=r),
+       rf"rounds must be 1 .*{partition}.*got {rounds!r}")
+      for partition in ("opr", "dlt", "I", "II", "exact", "exact-n", "equal")
+      for rounds in (0, 2, "best")],
+    *[(lambda p=policy: run(LABELLED, Cluster(3, 0, 10), p), "cms") for policy in IN_ROUNDS],
+    *[(lambda p=p: run(LABELLED, THREE, edf("min", p, rounds="best")), r"best.*(st|ST)")
+      for p in ("umr", "umr-iit")],
+    (lambda: split_load(1, [0], Cluster(4, 1, 1), "exact", rounds=3),
+     "rounds must be 1 for partition 'exact', got 3"),
+    # --- release times without set-up
+    *[(lambda p=policy, c=cost, v=value: run(LABELLED, Cluster(3, 1, 10, **{c: v}), p),
+       rf"{cost} ?= ?{value}.*0|0.*{cost} ?= ?{value}")
+      for policy in WITHOUT_SETUP for cost, value in (("st", 0.5), ("sc", 2.0))],
+    *[(lambda p=p, c=c: split_load(1, [0] * 8, c, p), rf"{p}.* gives a node the share .*'exact'")
+      for p, c in (("opr", Cluster(8, 10, 10, 20)), ("opr", Cluster(8, 1, 0)),
+                   ("dlt", Cluster(8, 1, 0)), ("I", Cluster(8, 1, 0)))],
+    *[(lambda r=r: split_load(1, r, Cluster(4, 1, 1)),
+       rf"release must hold 1\.\.4 finite times.*{re.escape(repr(r))}")
+      for r in (None, 5, "abc", [1, "x"], [], [[0, 1]], [0, math.nan])],
+    # --- nodes that users ask for
+    *[(lambda t=table, p=policy: run(t, THREE, p), r"user_nodes.*workload\.user_split")
+      for table in (LABELLED, LABELLED.iloc[:0])
+      for policy in ("FIFO-US", "EDF-US", Policy(lambda t: t["sigma"], "user", "pieces"))],
+    (lambda: run(pd.concat([USERS, USERS[["user_nodes"]]], axis=1), THREE, "FIFO-US"),
+     "column user_nodes appears twice"),
+    *[(lambda v=value: asked(v), rf"user_nodes of task 'b' .*1\.\.3.*{value}")
+      for value in (0, -1, 4, 1.5, math.inf)],
+    (lambda: asked(10**400), "user_nodes"),
+    # --- readings, negotiation, offers, counts
+    *[(lambda s=s: Reading.from_switches(s), "switches must be a mapping")
+      for s in (None, 5, "link", [("link", "shared")])],
+    (lambda: read(lnik="shared"), "lnik"),
+    *[(lambda s=switch, v=value: read(**{s: v}), f"{switch} must be one of {of}; got {value!r}")
+      for switch, of in {
+          "link": "per_task, shared", "release": "estimate, finish", "commit": "first, last",
+          "backfill": "off, on", "split": "all, piece", "scope": "chosen, all",
+          "ties": "fail, skip", "count_single": "no, yes"}.items()
+      for value in ("some", True, None)],
+    *[(lambda r=r: run(reading=r), r"Reading\.from_switches") for r in ({"link": "shared"}, "x")],
+    *[(lambda n=n: run(negotiate=n), "negotiate") for n in (-1.0, 0.5, math.inf)],
+    *[(lambda t=t: offered(t), "is not in the schedule; use a label")
+      for t in ([1], {"a": 1}, 99, "x", None)],
+    (lambda: run().offer(0), "admitted"),
+    *[(lambda p=policy, s=switches: run(USERS, THREE, p, reading=read(**s)).counts, "counts")
+      for policy, switches in (("MCDF", {}), ("FIFOMN", {}), ("EDFANNA", {}),
+                               ("EDF-DLT", {"backfill": "on"}), ("FIFO-US", {"split": "piece"}))],
+    *[(lambda r=rows: next(run().chunk_batches(r)), "rows must be a number of at least 1, got")
+      for rows in (0, -1, np.nan, "x", None)],
+    # --- formulas
+    *[(lambda f=f, s=s: f(s, 1, C), "sigma")
+      for f in (execution_time, shares, total_cost) for s in (0.0, -1.0, math.inf)],
+    *[(lambda f=f, n=n: f(1.0, n, C), r"1\.\.2")
+      for f in (execution_time, shares, total_cost) for n in (0, -1, 3, 1.5)],
+    (lambda: fewest_nodes(0.0, 10.0, C), "sigma"),
+    (lambda: fastest_nodes(-1.0, C), "sigma"),
+    (lambda: fewest_nodes(6, 9, C, start=math.inf), "start must be a finite time, got inf"),
+    (lambda: execution_time([1, [2]], 1, C),
+     r"sigma\[1\] must be a finite size above 0, got \[2\]"),
+    *[(lambda f=f: f([1, 2], [1, 2, 1], C), r"arrays that broadcast; .*\(2,\) .*\(3,\)")
+      for f in (execution_time, total_cost, fewest_nodes)],
+    (lambda: execution_time([1, 0], 1, C), r"sigma\[1\] must be a finite size above 0, got 0"),
+    (lambda: total_cost(1, [[2, 5]], C), r"n\[0, 1\] must be a whole number in 1\.\.2, got 5"),
+    (lambda: fewest_nodes(1, [math.nan], C), r"budget\[0\] must be a time"),
+    # --- workloads
+    *[(lambda t=table: workload.realised_load(t, C, 1.0), words)
+      for table, words in (
+          (None, "tasks must be a pandas DataFrame"),
+          (TASKS.drop(columns="sigma"), "sigma not found among arrival, deadline"),
+          (TASKS.assign(sigma=[1, -1, 1]), "sigma of task 1 must be .* above 0, got -1"),
+          (TASKS.assign(sigma=["a", 1, 1]), "sigma of task 0 must be a finite number above 0"),
+          (pd.concat([TASKS, TASKS], axis=1), "column sigma appears twice"))],
+    (lambda: workload.mcdf(C, 0.5, 1e4, size=fails), r"law fails\(generator, .*KeyError: 'weight'"),
+    (lambda: workload.split_reading("link"), "switches must be a mapping"),
+]  # fmt: skip
+
+
+test_what_cannot_be_used_is_refused = refuses_each(REFUSED)
+
+
+@pytest.mark.parametrize("cluster", [16, None, {"nodes": 2}, "C"])
+def test_what_is_no_cluster(cluster):
+    for call in (
+        lambda: simulate(TASKS, cluster, "MCDF"),
+        lambda: execution_time(6, 1, cluster),
+        lambda: shares(6, 1, cluster),
+        lambda: fastest_nodes(6, cluster),
+        lambda: fewest_nodes(6, 9, cluster),
+        lambda: total_cost(6, 1, cluster),
+        lambda: workload.mean_least_time(cluster),
+        lambda: workload.realised_load(TASKS, cluster, 1.0),
+        lambda: workload.from_swf("log", cluster),
+    ):
+        with pytest.raises(InputError, match="cluster must be a Cluster, got"):
+            call()
+
+
+@pytest.mark.parametrize(
+    ("keys", "starts"),
+    [
+        ([0, math.inf, 1e300], [0, 8, 4]),
+        ([0, math.inf, math.inf], [0, 4, 8]),
+        ([0, 1, -math.inf], [4, 8, 0]),
+        ([math.inf, -math.inf, -math.inf], [8, 0, 4]),
+    ],
+)
+def test_infinite_keys_are_compared_exactly(keys, starts):
+    # N=2, Cms=Cps=1: E(2) = 4 each, one after another from 0
+    table = TASKS.assign(sigma=3.0, deadline=40.0)
+    s = simulate(table, C, Policy(lambda tasks: keys, "all"))
+    s.check()
+    assert s.tasks["start"].tolist() == pytest.approx(starts)
+
+
+def test_an_endless_budget_needs_one_node():
+    assert fewest_nodes(6, math.inf, C) == 1
+    assert fewest_nodes(6, -math.inf, C) == 0
+
+
+@pytest.mark.parametrize("cps", [1e-3, 1e-6, 1e-50, 1e-100])
+@pytest.mark.parametrize("size", ["resample", "abs", "clip"])
+def test_thresholds_out_of_reach_overflow_in_silence(cps, size):
+    # beyond N* = 1 every threshold is infinite or far out in the tail, where nothing weighs
+    many, one = (Cluster(nodes, 1.0, cps, st=1.0) for nodes in (400, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mean = workload.mean_least_time(many, 100.0, size)
+    assert mean == pytest.approx(workload.mean_least_time(one, 100.0, size), rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [[("a", 1), ("b", 2), ("c", 3)], [("a", 1, 1), ("b", 2, 2), ("c", 3, 3)], [0, 1, math.nan]],
+)
+def test_an_offer_is_made_to_any_label(labels):
+    index = pd.Index(labels, dtype=object, tupleize_cols=False)
+    assert simulate(TASKS.set_axis(index), C, "FIFOMN").offer(labels[-1]).deadline == 20
+
+
+def test_a_part_of_a_label_is_none():
+    s = simulate(TASKS.set_axis(pd.MultiIndex.from_product([["a"], [1, 2, 3]])), C, "FIFOMN")
+    assert s.offer(("a", 3)).deadline == 20
+    with pytest.raises(InputError, match="task 'a' is not in the schedule"):
+        s.offer("a")
+
+
+@pytest.mark.parametrize("policy", ["MCDF", "EDF-DLT", "FIFO-UMR-MN"])
+def test_others_do_not_read_the_users_counts(policy):
+    wild = LABELLED.assign(user_nodes=["x", -1, math.nan])
+    pd.testing.assert_frame_equal(
+        simulate(wild, THREE, policy).tasks, simulate(LABELLED, THREE, policy).tasks
+    )
+
+
+@pytest.mark.parametrize("partition", ["umr", "umr-iit"])
+@pytest.mark.parametrize("cost", ["st", "sc"])
+def test_the_best_number_of_rounds_is_found_with_a_set_up_time(partition, cost):
+    policy = Policy("edf", "min", partition, rounds="best")
+    simulate(LABELLED, Cluster(3, 1, 10, **{cost: 0.25}), policy).check()
+
+
+def test_the_largest_cluster():
+    assert Cluster(nodes=MAX_CLUSTER_NODES).nodes == 10_000_000

@@ -1,0 +1,503 @@
+"""Platforms, readings, files, the check of (6), and sites reduced to one speed."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dlsim.errors import InputError, ScheduleError
+from dlsim.steady import (
+    SWITCHES,
+    Allocation,
+    Limits,
+    Network,
+    Platform,
+    Reading,
+    Share,
+    bound,
+    polish,
+    solve_program,
+    topology,
+)
+from dlsim.steady.check import find_violations
+from dlsim.steady.platform_io import read_platform
+from dlsim.steady.result import scale_to_feasible
+from tests.helpers.scale import scale_count
+from tests.helpers.steady_platforms import (
+    document_of,
+    draw_platform,
+    mutated,
+    pair,
+    platforms,
+    write_toml,
+)
+from tests.twins.steady_rows import rows_of
+
+
+def fields(**change):
+    """Fields of a platform of two clusters behind one link."""
+    link = pd.DataFrame({"bandwidth": [3.0], "max_connect": [2]})
+    return {
+        "speed": [10, 2],
+        "gateway": [20, 20],
+        "links": link,
+        "routes": {(0, 1): [0], (1, 0): [0]},
+        "priority": [1, 1],
+        "work": [1, 1],
+        "data": [1, 1],
+    } | change
+
+
+def links(**change):
+    return pd.DataFrame({"bandwidth": [3.0], "max_connect": [2.0]} | change)
+
+
+# ------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"speed": []}, "speed must list at least one cluster"),
+        ({"speed": [[1, 2]]}, "speed must list"),
+        ({"speed": [1, -1]}, r"speed\[1\] must be a finite number of at least 0, got -1"),
+        ({"speed": [1, float("nan")]}, r"speed\[1\] must be a finite number"),
+        ({"speed": ["fast", 1]}, r"speed\[0\] must be a finite number .* got 'fast'"),
+        ({"speed": 3}, "speed must be a list of numbers, got 3"),
+        ({"gateway": [1, -2]}, r"gateway\[1\] must be a finite number"),
+        ({"gateway": [1, 2, 3]}, "gateway must have 2 entries, got 3"),
+        ({"links": links(bandwidth=[-1.0])}, "bandwidth of link 0 must be a finite number"),
+        ({"links": links(bandwidth=[np.inf])}, "bandwidth of link 0 must be a finite"),
+        ({"links": links(max_connect=[-1])}, "max_connect of link 0 must be .* at least 0"),
+        ({"links": links(max_connect=[np.nan])}, "max_connect of link 0 must be a number"),
+        ({"links": pd.DataFrame({"bandwidth": [1.0]})}, "max_connect not found among bandwidth"),
+        ({"links": pd.concat([links(), links()])}, "label 0 of links appears twice"),
+        ({"routes": {(0, 1): ["x"]}}, "route 0 -> 1 must join two clusters over known links"),
+        ({"routes": {(0, 2): [0]}}, "route 0 -> 2"),
+        ({"routes": {(1, 1): [0]}}, "route 1 -> 1"),
+        ({"routes": {(0, 1): [0, 0]}}, "pass each link once"),
+        ({"routes": {(0.0, 1.0): [0]}}, r"pairs of clusters, got \(0.0, 1.0\)"),
+        ({"data": [1]}, "data must have 2 entries, got 1"),
+        ({"data": []}, "data must have 2 entries, got 0"),
+        ({"routes": {"ab": [0]}}, "named by pairs of clusters, got 'ab'"),
+        ({"priority": [1]}, "priority must have 2 or 2 x 2 entries, got 1"),
+        ({"priority": [[1, 2, 3], [1, 2, 3]]}, "priority must have 2 or 2 x 2 entries, got 2 x 3"),
+        ({"priority": [0, 0]}, r"at least one application, got \[0. 0.\]"),
+        ({"work": [1, 0]}, "work must be above 0"),
+        ({"work": [1]}, "work must have 2 entries"),
+        ({"data": [1, np.inf]}, r"data\[1\] must be a finite number"),
+        ({"origin": [0]}, "origin must name one of 2 clusters for each of 2 applications"),
+        ({"origin": [0, 0.5]}, "origin must name"),
+        ({"origin": [0, 2]}, "origin must name"),
+        ({"router": ["a"]}, "router must name 2 routers"),
+        ({"limits": Limits((Share(5, (0,), 0.1),))}, "must name clusters 0 to 1"),
+        ({"limits": Limits(pairs={(0, 7): 1})}, "limits.pairs must name two clusters"),
+        ({"links": [3.0]}, "links must be a pandas DataFrame"),
+        ({"links": links(max_connect=["many"])}, "max_connect of link 0 must .* got 'many'"),
+        ({"routes": [(0, 1)]}, "routes must map pairs of clusters to links"),
+        ({"routes": {(0, 1): 0}}, r"route \(0, 1\) must be a list, got 0"),
+        ({"routes": {(0, 1): [[0]]}}, r"known links; got \[0\]"),
+        ({"origin": ["a", 0]}, "origin must name"),
+        ({"origin": 0}, "origin must be a list, got 0"),
+        ({"limits": None}, "limits must be a Limits, got None"),
+        ({"router": 5}, "router must be a list, got 5"),
+    ],
+)
+def test_what_is_no_platform_is_refused(change, message):
+    with pytest.raises(InputError, match=message):
+        Platform(**fields(**change))
+
+
+@pytest.mark.parametrize(
+    ("cap", "message"),
+    [
+        ((0, (0,), 1.5), "share must be a number from 0 to 1, got 1.5"),
+        ((0, (0,), -0.1), "share must be a number"),
+        ((0, (0,), "all"), "share must be a number from 0 to 1, got 'all'"),
+        ((0, (), 0.5), "at least one origin"),
+        ((0, 1, 0.5), "origins of a share cap must be a list, got 1"),
+        ((0, (0.5,), 0.5), "origins of a share cap must be a whole number"),
+        (("a", (0,), 0.5), "cluster of a share cap must be a whole number, .* got 'a'"),
+    ],
+)
+def test_what_is_no_share_is_refused(cap, message):
+    with pytest.raises(InputError, match=message):
+        Share(*cap)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (((0.1,),), "limits.shares must be a Share, got 0.1"),
+        (((), -1), "limits.pairs must be a number of at least 0, got -1"),
+        (((), "few"), "limits.pairs must be a number"),
+        (((), float("nan")), "limits.pairs must be a number"),
+        (((), {(0, 1): True}), "limits.pairs must be a number of at least 0, got True"),
+        (((), {0: 1}), "limits.pairs must be named by pairs of clusters, got 0"),
+    ],
+)
+def test_what_is_no_limit_is_refused(given, message):
+    with pytest.raises(InputError, match=message):
+        Limits(*given)
+
+
+def test_frozen_objects_keep_their_own_lists():
+    speed, router, routes, caps = [10, 2], ["a", "b"], {(0, 1): [0], (1, 0): [0]}, {(0, 1): 1}
+    origins, work = [0], np.array([[4.0, 0.0], [0.0, 2.0]])
+    limits = Limits([Share(0, origins, 1)], caps)
+    p = Platform(**fields(speed=speed, router=router, routes=routes, limits=limits))
+    found = Allocation(p, work, np.zeros((2, 2), dtype=int))
+    speed[0], work[0, 0] = 99, 99
+    router.append("c")
+    routes[0, 1].append(7)
+    routes.clear()
+    caps.clear()
+    origins.append(1)
+    found.check()
+    assert (p.speed.tolist(), p.router, dict(p.routes)) == (
+        [10, 2],
+        ("a", "b"),
+        {(0, 1): (0,), (1, 0): (0,)},
+    )
+    assert p.limits == Limits((Share(0, (0,), 1),), {(0, 1): 1})
+    assert found.objective == 2
+
+
+def test_no_pair_is_no_limit():
+    assert replace(pair(), limits=Limits(pairs={})).limits == Limits()
+
+
+def test_broken_connections_are_rounded_down_with_a_warning():
+    with pytest.warns(UserWarning, match=r"max_connect is rounded down .* 2\.7") as caught:
+        p = Platform(**fields(links=links(max_connect=[2.7])))
+    assert p.links["max_connect"].tolist() == [2]
+    assert caught[0].filename == __file__
+    for most, kept in ((1.5, 1), ({(0, 1): 1.5}, {(0, 1): 1})):
+        with pytest.warns(UserWarning, match=r"limits\.pairs is rounded down .* 1\.5") as caught:
+            assert Limits(pairs=most).pairs == kept
+        assert caught[0].filename == __file__
+    assert bound(p) == pytest.approx(bound(Platform(**fields())))
+
+
+def test_the_numbers_cannot_be_changed_afterwards():
+    with pytest.raises(ValueError, match="read-only"):
+        pair().speed[0] = 5
+
+
+# -------------------------------------------------------------------- readings
+
+
+def test_a_reading_names_every_switch_and_its_default():
+    assert {name: options[0] for name, options in SWITCHES.items()} == vars(Reading())
+    assert Reading().changes() == {}
+    for name, options in SWITCHES.items():
+        for option in options[1:]:
+            assert Reading.from_switches({name: option}).changes() == {name: option}
+
+
+@pytest.mark.parametrize("bad", [{"vertex": "best"}, {"vertices": "solver"}, ["vertex"]])
+def test_an_unknown_reading_is_refused(bad):
+    with pytest.raises(InputError):
+        Reading.from_switches(bad)
+
+
+# --------------------------------------------------------- degenerate but defined
+
+
+def test_without_any_link_everything_stays_at_home():
+    p = Platform(**fields(routes={}, links=links().iloc[:0]))
+    best = solve_program(p)
+    assert best.work[[0, 1], [1, 0]].tolist() == [0, 0]
+    assert (best.objective, bound(p)) == (pytest.approx(2), pytest.approx(2))
+
+
+@pytest.mark.parametrize("change", [{"max_connect": [0]}, {"bandwidth": [0.0]}])
+def test_a_link_that_lets_nothing_through(change):
+    p = Platform(**fields(links=links(**change)))
+    assert (solve_program(p).objective, bound(p)) == (pytest.approx(2), pytest.approx(2))
+
+
+def test_an_empty_route_needs_no_connection():
+    p = Platform(**fields(routes={(0, 1): [], (1, 0): []}, limits=Limits(pairs=0)))
+    best = solve_program(p)
+    assert best.objective == pytest.approx(6)
+    assert best.connections.tolist() == [[0, 0], [0, 0]]
+
+
+def test_load_without_data_needs_a_route_but_no_connection():
+    p = Platform(**fields(data=[0, 0], gateway=[0, 0], links=links(max_connect=[0])))
+    assert solve_program(p).objective == pytest.approx(6)
+    assert solve_program(Platform(**fields(data=[0, 0], routes={}))).objective == pytest.approx(2)
+
+
+def test_links_without_a_limit():
+    p = Platform(**fields(links=links(max_connect=[np.inf], bandwidth=[0.5])))
+    best = solve_program(p)
+    assert best.objective == pytest.approx(6)
+    assert best.connections[1, 0] >= 8
+
+
+def test_an_application_of_priority_zero_counts_for_nothing():
+    p = Platform(**fields(priority=[1, 0]))
+    assert solve_program(p).objective == pytest.approx(12)
+    assert solve_program(p).values.tolist() == [pytest.approx(12), 0]
+
+
+def test_an_application_that_can_do_nothing_makes_the_objective_zero():
+    p = Platform(**fields(speed=[10, 0], routes={}))
+    best = solve_program(p)
+    assert (best.objective, best.ratio, best.gap, best.is_proved) == (0, 1, 0, True)
+
+
+# ------------------------------------------------------ the check, rule by rule
+
+
+def allocation(work=((5, 0), (1, 2)), connections=((0, 0), (1, 0)), **change):
+    more = {"is_relaxed": change.pop("is_relaxed", False)}
+    return Allocation(
+        Platform(**fields(**change)), np.array(work, float), np.array(connections), **more
+    )
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (allocation(((8, 0), (2.1, 2))), r"\(6b\) speed of cluster 0: 10\.1 exceeds 10"),
+        (allocation(gateway=[20, 0.9]), r"\(6c\) gateway of cluster 1: 1 exceeds 0\.9"),
+        (allocation(gateway=[0.9, 20]), r"\(6c\) gateway of cluster 0: 1 exceeds 0\.9"),
+        (allocation(connections=((0, 1), (2, 0))), r"\(6d\) link 0: 3 exceeds 2"),
+        (allocation(((5, 0), (3.1, 2))), r"\(6e\) route 1 -> 0: 3\.1 exceeds 3"),
+        (allocation(((5, 1), (1, 1))), r"\(6e\) route 0 -> 1: 1 exceeds 0"),
+        (allocation(((-1, 0), (1, 2))), r"\(6f\)"),
+        (allocation(((np.nan, 0), (1, 2))), r"\(6f\)"),
+        (allocation(connections=((0, 0), (-1, 0))), r"\(6g\)"),
+        (allocation(connections=((0, 0), (1.5, 0))), r"\(6g\): connections must be whole"),
+        (allocation(routes={(0, 1): [0]}), r"work of cluster 1 without a route: 1 exceeds 0"),
+        (allocation(routes={(0, 1): [0], (1, 0): []}), r"connections 1 -> 0 without a link"),
+        (allocation(limits=Limits(pairs=0)), "connections between 1 and 0|0 and 1: 1 exceeds 0"),
+        (
+            allocation(limits=Limits((Share(0, (0, 1), 0.5),))),
+            r"share of \(0, 1\) in cluster 0: 6 exceeds 5",
+        ),
+        (allocation(((5, 0),)), "work, connections must be"),
+    ],
+)
+def test_every_broken_rule_is_named(bad, message):
+    with pytest.raises(ScheduleError, match=message):
+        bad.check()
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1.0, 1e12])
+def test_rows_are_checked_in_their_own_units(unit):
+    """A part in a million too much is refused, whatever the size of the numbers."""
+    scaled = {
+        "speed": [10 * unit, 2 * unit],
+        "gateway": [20 * unit, 20 * unit],
+        "links": links(bandwidth=[3 * unit]),
+    }
+    work = np.array([[7.0, 0.0], [3.0, 2.0]]) * unit
+    allocation(work, **scaled).check()
+    for cell, words in (((1, 0), "6b|6e"), ((0, 0), "6b"), ((1, 1), "6b")):
+        much = work.copy()
+        much[cell] *= 1 + 1e-6
+        with pytest.raises(ScheduleError, match=words):
+            allocation(much, **scaled).check()
+
+
+def test_a_valid_allocation_passes():
+    allocation().check()
+    allocation(connections=((0, 0), (0.5, 0)), is_relaxed=True).check()
+    assert allocation().objective == 3
+    assert allocation().ratio == pytest.approx(0.5)
+
+
+@settings(max_examples=scale_count(80), deadline=None)
+@given(platforms(3), st.integers(0, 5))
+def test_the_check_and_the_programs_agree_on_the_rows(p, extra):
+    """Whatever would be better than the optimum for its connections breaks a rule."""
+    best = solve_program(p)
+    best.check()
+    least = int(np.argmin(np.where(p.is_counted, best.values, np.inf)))
+    for to in np.flatnonzero(p.inverse_priority[least] > 0):
+        raised = best.work.copy()
+        raised[least, to] += 1 + extra
+        alone = Allocation(p, raised, best.connections)
+        if np.where(p.is_counted, alone.values, np.inf).min() > best.objective * (1 + 1e-6):
+            with pytest.raises(ScheduleError):
+                alone.check()
+
+
+@settings(max_examples=scale_count(100), deadline=None)
+@given(platforms(), st.integers(0, 1000), st.booleans())
+def test_what_is_broken_is_what_the_twin_finds_row_by_row(p, seed, is_exact):
+    rng = np.random.default_rng(seed)
+    work = rng.choice([0, 0, 0.25, 1.5, 8], (p.applications, p.clusters))
+    opened = rng.choice([0, 0, 1, 4], (p.clusters, p.clusters))
+    if is_exact:
+        work = np.array([[Fraction(x) for x in row] for row in work.tolist()], dtype=object)
+    found = {row.name: row for row in find_violations(p, work, opened, is_exact)}
+    expected = {
+        row.name: row
+        for row in rows_of(p, work, opened, is_exact)
+        if row.used > row.limit * (1 if is_exact else 1 + 1e-9)
+    }
+    # connections of two clusters are said once for each way that carries some
+    loud = {name for name in expected if name.startswith("connections between")}
+    assert set(expected) - loud <= set(found) <= set(expected)
+    assert len(loud) <= 2 * len(loud & set(found))
+    for name, row in found.items():
+        twin = expected[name]
+        assert (row.used, row.limit) == pytest.approx((twin.used, twin.limit), rel=1e-12)
+        assert {tuple(map(int, cell)) for cell in row.cells} == set(twin.cells)
+        assert row.is_sending == twin.is_sending
+
+
+@settings(max_examples=scale_count(60), deadline=None)
+@given(st.integers(0, 1000), st.floats(1.0, 3.0))
+def test_trim_meets_every_row_and_only_shrinks(seed, factor):
+    p = draw_platform(seed, exact=False)
+    best = solve_program(p)
+    swollen = best.work * factor
+    work = scale_to_feasible(p, swollen, best.connections)
+    assert (work <= swollen).all()
+    Allocation(p, work, best.connections).check()
+    assert scale_to_feasible(p, best.work / 2, best.connections) == pytest.approx(best.work / 2)
+    relaxed = scale_to_feasible(p, swollen)
+    for row in find_violations(p, relaxed, np.full(best.connections.shape, 10**9), is_exact=False):
+        assert not row.cells
+
+
+# ----------------------------------------------------------------------- files
+
+
+@settings(max_examples=scale_count(40), deadline=None)
+@given(platforms(3))
+def test_a_platform_comes_back_from_a_file(tmp_path_factory, p):
+    path = tmp_path_factory.mktemp("platform") / "p.toml"
+    write_toml(path, document_of(p))
+    q = read_platform(path)
+    assert document_of(q) == document_of(p)
+    assert bound(q) == bound(p)
+
+
+def test_names_routers_priorities_and_limits_come_back(tmp_path):
+    p = Platform(
+        **fields(
+            links=pd.DataFrame(
+                {"start": ["a"], "end": ['b "é"'], "bandwidth": [0.1], "max_connect": [np.inf]},
+                index=["sea\ncable"],
+            ),
+            routes={(0, 1): ["sea\ncable"]},
+            priority=[[1, 2.5], [0, 1]],
+            origin=[1, 1],
+            router=["a", 'b "é"'],
+            limits=Limits((Share(0, (0, 1), 0.1),), {(0, 1): 3}),
+        )
+    )
+    write_toml(tmp_path / "p.toml", document_of(p))
+    q = read_platform(tmp_path / "p.toml")
+    assert document_of(q) == document_of(p)
+    assert q.limits == p.limits
+    assert q.origin.tolist() == [1, 1]
+    assert set(q.to_graph().edges) == {("a", 'b "é"')}
+
+
+def test_a_file_without_routes_gets_the_shortest(tmp_path):
+    p = topology.random(5, 0.6, seed=3)
+    document, path = document_of(p), tmp_path / "p.toml"
+    del document["route"]
+    write_toml(path, document)
+    assert read_platform(path).routes == p.routes
+    for cluster in document["cluster"]:
+        del cluster["router"]
+    write_toml(path, document)
+    with pytest.raises(InputError, match="every cluster must name its router"):
+        read_platform(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"cluster": 3}, "cluster must be written as .*, a list of tables; got 3"),
+        ({"cluster": [{"speed": 1}]}, "cluster 0: gateway is missing"),
+        ({"cluster": [{"speed": 1, "gateway": 1, "colour": 2}]}, "no field is called 'colour'"),
+        ({"planet": []}, "no field is called 'planet'; known: cluster"),
+        ({"route": [{"from": 0, "to": 1, "links": 5}]}, "route 0: links must be a list, got 5"),
+        ({"route": [{"from": "x", "to": 1, "links": []}]}, "from must be a whole number .*'x'"),
+        ({"limits": {"pears": 2}}, "limits: no field is called 'pears'"),
+        ({"limits": 5}, "limits: must be a table of fields, got 5"),
+        ({"limits": {"pairs": 1, "pair": []}}, "not both"),
+        ({"limits": {"pairs": "few"}}, "limits.pairs must be a number"),
+        (
+            {"limits": {"share": [{"cluster": 0, "origins": 3, "share": 0.1}]}},
+            "limits, share 0: origins must be a list, got 3",
+        ),
+        ({"limits": {"pair": [{"from": 0, "to": float("inf"), "most": 1}]}}, "0: to must be"),
+        ({"limits": {"pair": [{"from": 0, "to": "x", "most": 1}]}}, "to must be a whole .*'x'"),
+        ({"route": [{"from": float("inf"), "to": 1, "links": []}]}, "0: from must be .* inf"),
+        ({"link": [{"name": [1], "bandwidth": 1, "max_connect": 1}]}, "must be a text or a number"),
+        ({"cluster": [{"speed": "x", "gateway": 1}]}, "cluster 0: speed must be a number, got 'x'"),
+        ({"application": []}, "priority must be above 0|shape|entries"),
+    ],
+)
+def test_a_file_that_is_no_platform_is_refused_by_name(tmp_path, change, message):
+    path = tmp_path / "p.toml"
+    write_toml(path, document_of(pair()) | change)
+    with pytest.raises(InputError, match=message) as refusal:
+        read_platform(path)
+    assert str(refusal.value).startswith(str(path))
+
+
+DOCUMENT = document_of(
+    replace(topology.random(3, 0.8, seed=2), limits=Limits((Share(0, (1,), 0.5),), {(0, 1): 2}))
+)
+
+
+@pytest.mark.filterwarnings("ignore:max_connect|limits.pairs:UserWarning")
+def test_mutated_documents_are_read_or_refused(tmp_path):
+    @settings(max_examples=scale_count(150), deadline=None)
+    @given(mutated(DOCUMENT))
+    def attempt(document):
+        write_toml(tmp_path / "p.toml", document)
+        try:
+            p = read_platform(tmp_path / "p.toml")
+        except InputError:
+            return
+        assert p.clusters == len(document["cluster"])
+
+    attempt()
+
+
+def test_a_graph_needs_the_ends_of_its_links():
+    with pytest.raises(InputError, match="start and end"):
+        pair().to_graph()
+    both = pd.DataFrame(
+        {"bandwidth": 1.0, "max_connect": 1, "start": ["a", "b"], "end": ["b", "a"]}
+    )
+    p = Platform(**fields(links=both, router=["a", "b"]))
+    with pytest.raises(InputError, match="two links join"):
+        p.to_graph()
+
+
+def test_priorities_are_inverted():
+    p = Platform(**fields(speed=[2, 2]))
+    assert polish(p, np.zeros((2, 2))).objective == 2
+    assert replace(p, priority=[1, 2]).inverse_priority.tolist() == [[1, 1], [0.5, 0.5]]
+
+
+def test_columns_of_links_that_are_not_known_are_refused():
+    links = pair().links.assign(max_conect=3)
+    with pytest.raises(InputError, match=r"'max_conect' .* mean max_connect\?"):
+        replace(pair(), links=links)
+    with pytest.raises(InputError, match="links have a column 'max_conect'"):
+        Network(["a", "b"], [20, 20], links, pair().routes)
+    for kept in (
+        replace(pair(), links=links, ignore=["max_conect"]),
+        Network(["a", "b"], [20, 20], links, pair().routes, ignore=["max_conect"]),
+    ):
+        assert list(kept.links) == ["bandwidth", "max_connect"]
+        assert list(replace(kept, gateway=[1, 1]).links) == ["bandwidth", "max_connect"]

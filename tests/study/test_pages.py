@@ -1,0 +1,417 @@
+"""Pages: they need nothing but the folder, run nothing, and say what went wrong."""
+
+import html
+import json
+import os
+import re
+import subprocess
+from collections import Counter
+from html.parser import HTMLParser
+
+import matplotlib.pyplot as plt
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from dlsim.errors import InputError
+from dlsim.output_folder import OutputFolder
+from dlsim.study import pages
+from dlsim.study.claims import VERDICTS, load_claims, read_scorecard, reference_of
+from dlsim.study.pages import PageFrame, set_formulas, write_page, write_results_page
+from dlsim.study.results import Results, load_figures
+from dlsim.study.verdict import describe_comparisons
+from tests.helpers.made_up_run import META, ended, make_run, write_scorecard_notebook
+from tests.study.test_report import verdicts
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    plt.close("all")
+
+
+class Page(HTMLParser):
+    """Collects what a browser would fetch, run or show."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.ids, self.links, self.sources, self.tags, self.text = [], [], [], [], ""
+        self.inside = []
+        self.whole = path.read_text("utf-8")
+        self.feed(self.whole)
+
+    def handle_starttag(self, tag, attributes):
+        values = dict(attributes)
+        self.tags.append(tag)
+        self.ids += [values["id"]] if "id" in values else []
+        self.links += [values["href"]] if "href" in values else []
+        self.sources += [values["src"]] if "src" in values else []
+        if tag == "style":
+            self.inside.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag == "style":
+            self.inside.pop()
+
+    def handle_data(self, data):
+        self.text += "" if self.inside else data
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return make_run(tmp_path / "results" / "latest")
+
+
+def pages_of(folder, *results, **meta):
+    """Write the pages of a run, and return the results page."""
+    results = results or (ended(folder), ended(folder, "90-scorecard"))
+    write_results_page(folder, results, META | meta)
+    return Page(folder / "report.html")
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The pages of a run for tests that only look at them: its folder and its results page."""
+    folder = make_run(tmp_path_factory.mktemp("pages") / "latest")
+    return folder, pages_of(folder)
+
+
+# ------------------------------------------------------------------- alone in the world
+
+
+def test_the_pages_need_nothing_but_the_folder(whole):
+    folder, page = whole
+    notebook = folder / "notebooks" / "20-mcdf.html"
+    for place, shown in ((folder, page), (notebook.parent, Page(notebook))):
+        assert not re.search(r'(src|href)="(https?:)?//|@import|url\(', shown.whole)
+        assert not {"script", "link", "iframe", "object", "form"} & set(shown.tags)
+        assert "default-src 'none'" in shown.whole
+        assert len(set(shown.ids)) == len(shown.ids)
+        assert shown.sources
+        for address in shown.sources + shown.links:
+            if address.startswith("#"):
+                assert address[1:] in shown.ids
+            elif not address.startswith("data:image/png;base64,"):
+                assert (place / address).is_file(), address
+
+
+def test_formulas_links_and_pictures_of_a_notebook(whole):
+    folder, _ = whole
+    page = Page(folder / "notebooks" / "20-mcdf.html")
+    assert page.tags.count("math") == 3  # in the text, in a table of the text, in an output
+    assert re.search(r"<msup>\s*<mi>β</mi>", html.unescape(page.whole))
+    assert "# $y$" in page.text  # code is left alone, and so is what a cell prints
+    assert "costs $1 or $2" in page.text
+    assert "1 < 2" in page.text
+    assert "\x1b" not in page.whole
+    assert page.whole.count("data:image/png;base64,") == 2  # one drawn, one linked
+    assert page.links[:3] == ["#main", "../report.html", "20-mcdf.html"]
+    assert not [link for link in page.links if "theory" in link]  # it did not run here
+    assert '<div class="scroll" tabindex="0"><table>' in page.whole
+
+
+def test_formulas_are_set_in_text_only():
+    kept = '<pre>$a$</pre><code>$b$</code><i title="$c$">x</i><style>$d$</style>'
+    assert set_formulas(kept) == kept
+    assert "<msup>" in set_formulas("<p>$a^2$</p>")
+    assert "<mo>&#x0003C;</mo>" in set_formulas("<p>$a &lt; b$</p>")
+    assert 'display="block"' in set_formulas("$$a$$")
+    assert set_formulas("$\\begin{nothing$") == "<code>\\begin{nothing</code>"
+
+
+ACTS = (
+    "<script>alert(1)</script>",
+    "<iframe src='https://example.org'></iframe>",
+    "<meta http-equiv=refresh content='0; url=https://example.org'>",
+    "<base href='https://example.org'>",
+    "<form action='https://example.org'><input></form>",
+    "<link rel=stylesheet href='https://example.org/a.css'>",
+    "<OBJECT data='x'></OBJECT>",
+)
+
+
+def test_a_notebook_of_others_does_nothing(tmp_path):
+    """Tags that act become text; scripts and files of this machine are left out."""
+    widget = {"application/vnd.jupyter.widget-view+json": {"model_id": "a"}, "text/plain": "VBox"}
+    outputs = [
+        new_output("display_data", {"text/html": "".join(ACTS)}),
+        new_output("display_data", {"application/javascript": "alert(2)"}),
+        new_output("display_data", widget),
+        new_output("display_data", {"text/markdown": "".join(ACTS)}),
+    ]
+    text = "![x](/etc/passwd) ![y](../../../../etc/passwd) [z](../../../etc/passwd)\n\n"
+    cells = [new_markdown_cell(text + "\n\n".join(ACTS)), new_code_cell("1", outputs=outputs)]
+    home = OutputFolder(tmp_path / "out").acquire()
+    path = home.write("notebooks/own.ipynb", nbformat.writes(new_notebook(cells=cells)).encode())
+    page = Page(write_page(home, path, "own.html", PageFrame(source=tmp_path)))
+    acting = {"script", "iframe", "form", "link", "object", "base"}
+    assert not acting & set(page.tags)
+    assert page.tags.count("meta") == 4  # of the template itself
+    assert page.text.count("alert(1)") == 3  # shown as text
+    assert "alert(2)" not in page.whole
+    assert "dlsim lab" in page.text
+    assert "passwd" not in page.whole
+
+
+def test_parameters_of_a_run_and_cells_that_ask_for_it_are_folded(tmp_path):
+    tags = ([], ["parameters"], ["injected-parameters"], ["parameters", "hide-input"])
+    cells = [new_code_cell("1", metadata={"tags": each}) for each in tags]
+    cells += [new_code_cell("1"), new_code_cell("1\n" * 40)]
+    home = OutputFolder(tmp_path / "out").acquire()
+    path = home.write("notebooks/own.ipynb", nbformat.writes(new_notebook(cells=cells)).encode())
+    page = Page(write_page(home, path, "own.html"))
+    folds = re.findall('<details class="code"([^>]*)>', page.whole)
+    assert ["open" in fold for fold in folds] == [True, True, False, False, True, False]
+
+
+def test_a_failed_notebook_says_why_in_one_box_above_its_title(tmp_path):
+    """papermill puts a banner before the cells and a mark before the one that failed."""
+    tagged = {"metadata": {"tags": ["papermill-error-cell-tag"]}}
+    error = new_output("error", ename="ValueError", evalue="no", traceback=["line 7", "no"])
+    cells = [
+        new_markdown_cell("An Exception was encountered", **tagged),
+        new_markdown_cell("# Own"),
+        new_markdown_cell("encountered an exception here", **tagged),
+        new_code_cell("1 / 0", outputs=[error]),
+    ]
+    home = OutputFolder(tmp_path / "out").acquire()
+    path = home.write("notebooks/own.ipynb", nbformat.writes(new_notebook(cells=cells)).encode())
+    page = Page(write_page(home, path, "own.html", PageFrame(["own failed: no"])))
+    assert "An Exception was encountered" not in page.text
+    assert "encountered an exception here" in page.text
+    assert page.whole.index("own failed: no") < page.whole.index("<h1")
+    assert "<title>Own</title>" in page.whole
+    assert re.search("<details.*?traceback</summary>.*?line 7.*?</details>", page.whole, re.S)
+
+
+def test_of_a_widget_a_page_shows_the_pictures_that_it_holds(tmp_path):
+    """A panel brings its picture along; what `interact` draws is kept by a child of its widget."""
+
+    def view(model, **more):
+        data = {"application/vnd.jupyter.widget-view+json": {"model_id": model}, **more}
+        return new_output("display_data", {"text/plain": "VBox(...)", **data})
+
+    drawn = new_output("display_data", {"image/png": "ZHJhd24="})
+    said = new_output("stream", text="7")
+    state = {
+        "box": {"state": {"children": ["IPY_MODEL_slider", "IPY_MODEL_out", "IPY_MODEL_box"]}},
+        "slider": {"state": {"value": 3}},
+        "out": {"state": {"outputs": [drawn, said, view("box")]}},
+    }
+    script = new_output("display_data", {"application/javascript": "1", "text/plain": "<Script>"})
+    cells = [
+        new_code_cell("panel()", outputs=[script, view("other", **{"image/png": "cGFuZWw="})]),
+        new_code_cell("interact(f)", outputs=[view("box")]),
+    ]
+    kind = "application/vnd.jupyter.widget-state+json"
+    book = new_notebook(cells=cells, metadata={"widgets": {kind: {"state": state}}})
+    home = OutputFolder(tmp_path / "out").acquire()
+    path = home.write("notebooks/own.ipynb", nbformat.writes(book).encode())
+    page = Page(write_page(home, path, "own.html"))
+    pictures = [source.partition(",")[2] for source in page.sources]
+    assert pictures == ["cGFuZWw=", "ZHJhd24="]
+    assert page.text.count("dlsim lab") == 3
+    assert re.search(r"^7$", page.text, re.M)
+    assert "VBox" not in page.text
+    assert "Script" not in page.text
+
+
+# --------------------------------------------------------------------- the results page
+
+
+def test_the_first_screen_says_what_was_found(whole):
+    _, page = whole
+    first = page.text[: page.text.index("What the paper says, in our words")]
+    papers, known = load_figures()[0], {claim.id: claim for claim in load_claims()}
+    assert known["mcdf-1"].text in first
+    five = [about for about in papers.values() if "claims" in about]
+    assert [about["letter"] for about in five] == ["M", "I", "S", "C", "B"]
+    assert re.findall(r"Paper (\w): ", first)[:5] == ["M", "I", "S", "C", "B"]
+    for about in five:
+        assert set(about["claims"]) <= set(known)
+        assert about["found"] in first
+        assert about["terms"] in first
+    for meaning in (one.meaning for one in VERDICTS.values()):
+        assert meaning in first
+
+
+def test_bars_count_every_verdict(whole):
+    _, page = whole
+    words = list(verdicts()["verdict"])
+    first = page.whole[: page.whole.index('class="bar"', page.whole.index('class="bar"') + 9)]
+    shown = {word: int(n) for n, word in re.findall(r'title="(\d+) ([a-z ]+)"', first)}
+    assert shown == {word: words.count(word) for word in dict.fromkeys(words)}
+
+
+def test_the_page_shows_every_claim_and_figure(whole):
+    _, page = whole
+    known = {claim.id: claim for claim in load_claims()}
+    for row in verdicts().to_dict("records"):
+        assert known[row["id"]].text in page.text
+        assert f"claim-{row['id']}" in page.ids
+        assert describe_comparisons(row) in page.text
+    for row in load_figures()[1]:
+        assert row.title in page.text
+        assert (row.id in page.ids) == (row.notebook == "20-mcdf"), row.id
+    assert page.whole.count('loading="lazy"') == 2
+    assert {"data/mcdf-fig4.csv", "notebooks/20-mcdf.html"} <= set(page.links)
+    row = page.whole[page.whole.index('id="claim-mcdf-1"') :].partition("</tr>")[0]
+    assert re.findall('href="(.+?)">', row) == [
+        "figures/mcdf-fig4.png",
+        "data/mcdf-fig4.csv",
+        "notebooks/20-mcdf.html",
+    ]
+    for fact in ("quick", "link=shared", "12 s", "as the scale says"):
+        assert fact in page.text[page.text.index("Where these results come from") :]
+
+
+def test_what_comes_from_outside_is_escaped(folder):
+    error = "<script>alert(1)</script>"
+    failed = ended(folder, status="failed", error=error)
+    page = pages_of(folder, failed, ended(folder, "90-scorecard"))
+    assert "<b> & co" in page.text
+    assert "script" not in page.tags
+    assert error in page.text
+
+
+def test_beside_a_quick_verdict_stands_that_of_the_papers_size(tmp_path):
+    page = pages_of(make_run(tmp_path / "r", verdicts().assign(scale="quick")))
+    said = Counter(read_scorecard(reference_of("mcdf"))["verdict"])
+    assert said["stronger than claimed"] == 2  # mcdf-5a and mcdf-5b
+    for word, count in said.items():
+        assert f'title="{count} {word}"' in page.whole
+        assert page.text.count(f"at full scale: {word}") == count
+
+
+def test_the_line_of_the_terminal(folder, monkeypatch):
+    monkeypatch.chdir(folder.parent.parent)
+    results = ended(folder), ended(folder, "90-scorecard")
+    line = write_results_page(folder, results, META)
+    words = list(verdicts()["verdict"])
+    assert line.startswith(f"{len(words)} claims: {words.count('supported')} supported")
+    assert line.endswith(", 1 not checkable - results/latest/report.html")
+    failed = ended(folder, status="failed", error="no")
+    assert "; 1 notebook failed - " in write_results_page(folder, [failed], META)
+
+
+def test_a_failed_notebook_has_a_page_and_its_pictures_are_doubted(folder):
+    source = folder / "notebooks" / "20-mcdf.ipynb"
+    failed_path = source.rename(source.with_name("20-mcdf.failed.ipynb"))
+    write_scorecard_notebook(folder)
+    error = "20-mcdf.ipynb failed: code cell 3: ValueError: no"
+    failed = ended(folder, path=failed_path, status="failed", error=error)
+    page = pages_of(folder, failed, ended(folder, "90-scorecard"))
+    assert error in page.text
+    assert "what is shown here may be from an earlier run" in page.text
+    assert "notebooks/20-mcdf.html" in page.links
+    assert error in Page(folder / "notebooks" / "20-mcdf.html").text
+
+
+def test_without_a_scorecard_there_is_still_a_page(tmp_path):
+    failed = ended(tmp_path, "90-scorecard", path=None, status="failed", error="no kernel")
+    page = pages_of(tmp_path / "out", failed)
+    assert "no kernel" in page.text
+    assert "There is no scorecard of this run" in page.text
+
+
+def test_an_interrupted_run_leaves_its_record_and_no_new_page(tmp_path):
+    stopped = ended(tmp_path, path=None, status="interrupted")
+    write_results_page(tmp_path / "out", [stopped], META)
+    assert (tmp_path / "out" / "run.json").is_file()
+    assert not (tmp_path / "out" / "report.html").exists()
+
+
+def test_what_is_no_notebook_and_a_broken_scorecard_are_said(folder):
+    (folder / "notebooks" / "20-mcdf.ipynb").write_text("{}")
+    (folder / "data" / "mcdf-claims.csv").write_text("a,b\n1,2\n")
+    page = pages_of(folder)
+    assert "20-mcdf could not be made a page" in page.text
+    assert "mcdf-claims.csv could not be read" in page.text
+    assert json.loads((folder / "run.json").read_text())["claims"] == []
+
+
+def test_the_page_of_an_unchanged_notebook_is_kept(folder):
+    pages_of(folder)
+    place = folder / "notebooks" / "20-mcdf.html"
+    before = place.stat().st_mtime_ns
+    reused = ended(folder, reused=True)
+    pages_of(folder, reused, ended(folder, "90-scorecard"))
+    assert place.stat().st_mtime_ns == before
+    pages_of(folder)
+    assert place.stat().st_mtime_ns > before
+
+
+def test_run_json_holds_the_record(whole):
+    folder, _ = whole
+    record = json.loads((folder / "run.json").read_text())
+    assert record["schema_version"] == 1
+    assert record["parameters"] == META
+    assert re.fullmatch(r"[0-9a-f]{16}", record["software"]["sources"])
+    assert {"numpy", "numba", "papermill"} <= set(record["environment"]["packages"])
+    assert record["environment"]["cores"] >= 1
+    assert record["notebooks"][0] == {
+        "name": "20-mcdf",
+        "path": "notebooks/20-mcdf.ipynb",
+        "status": "ok",
+        "seconds": 3.2,
+        "error": "",
+        "reused": False,
+    }
+    assert [row["verdict"] for row in record["claims"]] == list(verdicts()["verdict"])
+    drawn = {row["id"] for row in record["figures"] if row["drawn"]}
+    assert drawn == {"mcdf-fig4", "mcdf-gantt"}
+    assert record["problems"] == []
+
+
+def test_verdicts_are_counted_once_where_a_paper_has_two_notebooks(folder):
+    beyond = ended(folder, "21-mcdf-beyond", path=None)
+    line = write_results_page(folder, [ended(folder), beyond], META)
+    assert line.startswith(f"{len(verdicts())} claims: ")
+
+
+def test_results_of_another_run_in_the_folder_are_not_in_the_record(folder):
+    Results(folder).table("bricks-claims", read_scorecard(reference_of("bricks")))
+    pages_of(folder)
+    record = json.loads((folder / "run.json").read_text())
+    assert {row["paper"] for row in record["claims"]} == {"mcdf"}
+
+
+def test_a_folder_that_cannot_be_written_to_is_refused(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="cannot be written to"):
+        write_results_page(tmp_path / "file", [], {})
+
+
+def test_verdicts_are_shown_where_nothing_was_run(tmp_path, monkeypatch):
+    """In JupyterLab, before any run, the shipped verdicts are shown without links."""
+    monkeypatch.chdir(tmp_path)
+    card = pages.read_scorecards(tmp_path)
+    assert len(card) > 100
+    assert "<img" not in pages.show_findings(card, tmp_path).data
+    shown = pages.show_figures(card, tmp_path).data
+    assert f"{len(load_figures()[1])} figures and tables are not part" in shown
+
+
+def test_asking_for_the_commit_writes_nothing_into_the_checkout(tmp_path, monkeypatch):
+    """A killed report must leave no lock behind: git is not to write its index at all."""
+    author = ("-c", "user.name=a", "-c", "user.email=a@b")
+    (tmp_path / "file").write_text("1")
+    for words in (("init", "-q"), ("add", "file"), (*author, "commit", "-q", "-m", "one")):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    monkeypatch.setattr(pages.files, "project_root", lambda: tmp_path)
+    index = tmp_path / ".git" / "index"
+    os.utime(tmp_path / "file", (1, 1))  # git would note the new time
+    before = index.read_bytes(), index.stat().st_ino
+    commit = pages._commit()
+    assert re.fullmatch(r"[0-9a-f]{12}", commit)
+    assert (index.read_bytes(), index.stat().st_ino) == before
+    (tmp_path / "file").write_text("2")
+    assert pages._commit() == f"{commit}-dirty"
+
+
+def test_without_git_the_commit_is_left_out(monkeypatch):
+    def missing(*_, **__):
+        raise FileNotFoundError
+
+    monkeypatch.setattr(subprocess, "run", missing)
+    assert pages._commit() == ""

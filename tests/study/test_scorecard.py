@@ -1,0 +1,176 @@
+"""The scorecard of all papers: a run where there is one, the reference elsewhere."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import pytest
+from PIL import Image
+
+from dlsim.errors import InputError
+from dlsim.files import shared_file
+from dlsim.output_folder import OutputFolder
+from dlsim.study import pages, verdict
+from dlsim.study.claims import VERDICTS, Verdict, load_claims, reference_of
+from dlsim.study.notebooks import run_all
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def row(name, verdict="supported", **change):
+    known = {claim.id: claim for claim in load_claims()}
+    numbers = {"for": 3, "points": 3, "runs": 4, "what": "<b> & co", "estimate": 0.3}
+    numbers |= {"low": 0.2, "high": 0.4, "smallest": 0.3, "largest": 0.5}
+    about = {"scale": "quick", "sample": "quick scale, seed 3", "experiment": "as shipped"}
+    return Verdict(known[name], verdict, "", numbers).row | about | change
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A run of paper B only, quick, that left two claims: one is contradicted at full scale."""
+    frame = pd.DataFrame([row("bricks-2a", "contradicted"), row("bricks-3")])
+    OutputFolder(tmp_path).acquire()
+    (tmp_path / "data").mkdir()
+    frame.to_csv(tmp_path / "data" / "bricks-claims.csv", index=False)
+    return tmp_path
+
+
+def test_without_a_run_the_reference_is_shown(tmp_path):
+    frame = pages.read_scorecards(tmp_path)
+    assert list(frame["id"]) == [claim.id for claim in load_claims()]
+    assert set(frame["origin"]) == {pages.REFERENCE}
+    for paper, rows in frame.groupby("paper"):
+        known = pd.read_csv(reference_of(paper), dtype=str, keep_default_na=False)
+        assert list(rows["verdict"]) == list(known["verdict"])
+
+
+def test_a_run_comes_first_and_says_how_it_was_run(run):
+    frame = pages.read_scorecards(run)
+    ours = frame[frame["paper"] == "bricks"]
+    assert list(ours["id"]) == ["bricks-2a", "bricks-3"]
+    assert set(ours["origin"]) == {"this run: quick scale, seed 3"}
+    assert list(ours["reference"]) == ["supported", "supported"]
+    assert list(ours["agreement"]) == ["CONTRADICTS", "agrees"]
+    rest = frame[frame["paper"] != "bricks"]
+    assert set(rest["origin"]) == {pages.REFERENCE}
+    assert set(rest["reference"]) == set(rest["agreement"]) == {""}
+
+
+@pytest.mark.parametrize("change", [{"scale": "full"}, {"experiment": "changed"}])
+def test_only_a_quick_run_of_what_is_shipped_stands_beside_the_reference(run, change):
+    frame = pd.DataFrame([row("bricks-2a", "contradicted", **change)])
+    frame.to_csv(run / "data" / "bricks-claims.csv", index=False)
+    ours = pages.read_scorecards(run).query("paper == 'bricks'")
+    assert (ours["reference"].item(), ours["agreement"].item()) == ("", "")
+
+
+@pytest.mark.parametrize("text", ["", "id,verdict\na,supported\n", "\0\0", 'id,"\n'])
+def test_what_is_no_scorecard_is_refused(run, text):
+    (run / "data" / "bricks-claims.csv").write_text(text)
+    with pytest.raises(InputError, match=r"bricks-claims\.csv.*run dlsim reproduce again"):
+        pages.read_scorecards(run)
+
+
+def test_an_unknown_verdict_is_refused(run):
+    frame = pd.DataFrame([row("bricks-2a") | {"verdict": "maybe"}])
+    frame.to_csv(run / "data" / "bricks-claims.csv", index=False)
+    with pytest.raises(InputError, match="'maybe'"):
+        pages.read_scorecards(run)
+
+
+def test_counts_and_picture_agree(run):
+    frame = pages.read_scorecards(run)
+    counts = pages.count_verdicts(frame)
+    assert list(counts.columns) == list(VERDICTS)
+    assert counts.loc["bricks"].tolist() == [1, 0, 0, 1, 0, 0, 0]
+    ax = pages.plot_counts(frame)
+    widths = sum(patch.get_width() for patch in ax.patches)
+    assert widths == len(frame)
+    texts = [text.get_text() for text in ax.texts]
+    for paper in counts.index:
+        for word, number in counts.loc[paper].items():
+            assert not number or f"{VERDICTS[word].symbol} {number}" in texts
+    plt.close("all")
+    with pytest.raises(InputError, match="needs claims"):
+        pages.plot_counts(frame[:0])
+
+
+def test_tables_escape_and_mark(run):
+    frame = pages.read_scorecards(run)
+    html = verdict.style_claims(frame, "id", "measured", "verdict", "reference").to_html()
+    assert "<b>" not in html
+    assert "&lt;b&gt; &amp; co" in html
+    assert html.count("<tr>") == len(frame) + 1
+    for word in set(frame["verdict"]):
+        assert f"{VERDICTS[word].symbol} {word}" in html
+
+
+def test_the_verdicts_of_a_notebook_are_marked(run):
+    frame = pages.read_scorecards(run).query("paper == 'bricks'")
+    html = verdict.style_verdicts(frame, "whose").to_html()
+    for word in (
+        f"{VERDICTS['contradicted'].symbol} contradicted",
+        "CONTRADICTS",
+        "Of 3 comparisons 3 support the claim.",
+        "measurement",
+        "&lt;b&gt; &amp; co",
+    ):
+        assert word in html
+    assert html.count("<tr>") == 3
+    assert "whose" not in verdict.style_verdicts(frame).data
+
+
+def test_the_notebook_reads_the_run_it_belongs_to(run):
+    (result,) = run_all(["90-scorecard"], out=run)
+    assert (result.status, result.error) == ("ok", "")
+    text = result.path.read_text("utf-8")
+    assert "this run: quick scale, seed 3" in text
+    shown = {
+        cell["id"]: "".join(map(str, cell["outputs"]))
+        for cell in json.loads(text)["cells"]
+        if cell["cell_type"] == "code"
+    }
+    assert "bricks-2a" in shown["against"]
+    assert "bricks-3" not in shown["against"]
+    assert "bricks-2a" in shown["contradictions"]
+    assert "mcdf-2" in shown["changes"]
+    assert "rare counts" in shown["errors"]
+    total = len(pages.read_scorecards(run))
+    assert text.count('id=\\"claim-') == total
+    with Image.open(run / "figures" / "suite-counts.png") as picture:
+        assert len(picture.convert("RGB").getcolors(1 << 16)) > 20  # a blank one has one colour
+    about = json.loads(text)["metadata"]["papermill"]
+    assert (about["input_path"], about["output_path"]) == ("90-scorecard.ipynb",) * 2
+
+
+def test_the_changelog_ends_at_the_reference():
+    moved = pd.read_csv(shared_file("data/reference/suite/suite-changelog.csv"))
+    known = pages.read_scorecards("nowhere").set_index("id")["verdict"]
+    last = moved.groupby("id")["now"].last()
+    last = last[last.index.isin(known.index)]  # claims that have gone stay in the list
+    assert last.to_dict() == known[last.index].to_dict()
+    assert moved["why"].str.endswith(".").all()
+    for _, steps in moved.groupby("id"):
+        assert steps["before"].tolist()[1:] == steps["now"].tolist()[:-1]
+
+
+def test_results_that_contradict_the_reference_too_often_are_refused(tmp_path):
+    said = [{"id": f"p-{k}", "agreement": "agrees", "experiment": "as shipped"} for k in range(20)]
+    spec = importlib.util.spec_from_file_location("check_results", ROOT / ".ci/check_results.py")
+    check = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(check)
+    for against, refused in ((3, False), (5, True)):
+        for row in said[:against]:
+            row["agreement"] = "CONTRADICTS"
+        record = {"problems": [], "notebooks": [], "claims": said, "figures": []}
+        (tmp_path / "run.json").write_text(json.dumps(record))
+        (tmp_path / "report.html").write_text("</html>")
+        found = [fault for fault in check.faults(tmp_path) if "contradicts" in fault]
+        assert bool(found) == refused, against
+    said[7]["experiment"] = "changed"
+    (tmp_path / "run.json").write_text(json.dumps(record))
+    assert any(
+        "another experiment than the shipped one: p-7" in one for one in check.faults(tmp_path)
+    )
