@@ -114,11 +114,14 @@ class Panel:
         """Return the sentence of the picture for some parameters."""
         return self.picture(**given)[1]
 
-    def screen_picture(self, **given: Any) -> tuple[bytes, str]:
-        """Return the PNG file that the panel shows, and the sentence above it."""
+    def screen_picture(self, kind: str = "svg", **given: Any) -> tuple[bytes, str]:
+        """Return the file that the panel shows, sharp at any size, and the sentence above it.
+
+        A viewer without widgets shows the file of the kind png.
+        """
         figure, sentence = self.picture(**given)
         with theme():
-            return image_bytes(figure, "png", dpi=SCREEN_DPI), sentence
+            return image_bytes(figure, kind, dpi=SCREEN_DPI), sentence
 
     def save(self, kind: str = "svg", out: str | Path = "", **given: Any) -> Path:
         """Write the picture with its sentence, as in ``explore.timing.save("pdf", used=5)``.

@@ -15,7 +15,8 @@ from dlsim.errors import DlsimError
 from dlsim.explore.pictures import HEIGHT, SCREEN_DPI, WIDTH
 from dlsim.study.results import PICTURE_FORMATS
 
-#: Controls stand in a narrow column beside the picture where the window has room for both.
+#: Controls stand in a narrow column beside the picture where the window has room for both. The
+#: picture grows with the window as long as all of the panel is in view.
 #: A picture that does not belong to the values shown is pale, after a moment, or it would flicker.
 _STYLE = """<style>
 .dlsim-panel {--jp-widgets-font-size: 13px; font-size: 14px}
@@ -26,14 +27,15 @@ _STYLE = """<style>
 .dlsim-field .slider-container {flex: 1 1 6em; min-width: 0}
 .dlsim-field .widget-readout {flex: 0 0 3.4em; min-width: 0}
 .dlsim-panel code {overflow-wrap: anywhere; white-space: normal}
-.dlsim-picture {height: auto !important}
+.dlsim-picture {width: 100%; height: auto !important;
+  max-width: min(100%, max(30em, (100vh - 25em) * RATIO)) !important}
 .dlsim-stale {opacity: 0.12; filter: grayscale(1); transition: opacity 0s 0.3s}
 .dlsim-words {min-height: 4.05em; font-weight: 600}
 .dlsim-error {min-height: 4.05em; border-left: 4px solid #d55e00; padding-left: 0.6em}
 .dlsim-panel dt {font-weight: 600} .dlsim-panel dd {margin-left: 1.5em}
-</style>"""
+</style>""".replace("RATIO", f"{WIDTH / HEIGHT:.3f}")
 _COLUMN = {"flex": "0 0 13.5em", "min_width": "12em"}
-_PICTURE = {"flex": "1 1 24em", "min_width": "min(22em, 100%)", "max_width": "60em"}
+_PICTURE = {"flex": "1 1 24em", "min_width": "min(22em, 100%)"}
 _PICTURE |= {"overflow": "visible"}  # or a narrow window has scroll bars within the page
 _WIDE_GRID = "repeat(auto-fill, minmax(min(20em, 100%), 1fr))"
 #: Screen readers need names of sliders and pictures, which ipywidgets does not give them.
@@ -64,11 +66,10 @@ class PanelView(widgets.VBox):
             name: menu.widget(values["reading"].get(name, menu.default))
             for name, menu in panel.reading_menus.items()
         }
-        self.image = widgets.Image(
-            format="png", layout=widgets.Layout(max_width="100%", display="none")
-        )
+        self.image = widgets.Image(format="svg+xml", layout=widgets.Layout(display="none"))
         self.sentence, self.link, self.saved = widgets.HTML(), widgets.HTML(), widgets.HTML()
         self.drawings = itertools.count(1)
+        self.drawn: dict[str, Any] | None = None  # the values of the last picture
         self.caption, self.last_request, self.last_path = "", ("", ""), Path()
         self.image.add_class("dlsim-picture")
         for one in (*self.controls.values(), *self.readings.values()):
@@ -127,6 +128,7 @@ class PanelView(widgets.VBox):
         values = self.values()
         try:
             self.image.value, self.caption = self.panel.screen_picture(**values)
+            self.drawn = values
         except DlsimError as error:
             pale = " The pale picture is the last one drawn." if self.image.value else ""
             text = f"<b>Not drawn:</b> {html.escape(str(error))}.{pale}"
@@ -161,8 +163,9 @@ class PanelView(widgets.VBox):
         if getattr(get_ipython(), "kernel", None):
             display(Javascript(_NAMES))
         bundle: dict[str, Any] = super()._repr_mimebundle_(**kwargs)
-        if self.image.value:
-            bundle["image/png"] = base64.b64encode(self.image.value).decode("ascii")
+        if self.drawn is not None:
+            picture, _ = self.panel.screen_picture("png", **self.drawn)
+            bundle["image/png"] = base64.b64encode(picture).decode("ascii")
         return bundle, {"image/png": {"alt": self.caption}}
 
 

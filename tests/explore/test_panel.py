@@ -302,8 +302,9 @@ def test_a_saved_picture_has_a_short_name_and_a_known_format(tmp_path):
 
 
 def test_a_viewer_without_widgets_shows_the_picture():
-    picture, sentence = TOY.screen_picture()
-    bundle, metadata = TOY()._repr_mimebundle_()
+    picture, sentence = TOY.screen_picture("png", n=4)
+    bundle, metadata = TOY(n=4)._repr_mimebundle_()
+    assert picture.startswith(b"\x89PNG")
     assert base64.b64decode(bundle["image/png"]) == picture
     assert metadata["image/png"]["alt"] == sentence
 
@@ -324,10 +325,11 @@ class TestPanel:
     def test_opens_with_a_sentence_and_a_call(self, name):
         panel, shown = explore.PANELS[name], opened(name)
         assert (panel.name, panel.call()) == (name, f"explore.{name}()")
-        png, sentence = panel.screen_picture()
+        svg, sentence = panel.screen_picture()
         assert any(letter.isdigit() for letter in sentence)
         assert sentence.endswith(".")
-        assert png == shown.picture
+        assert svg == shown.picture
+        assert svg.startswith(b"<?xml")
         assert shown.text("error") == ""
 
     def test_has_few_controls_and_explains_its_switches(self, name):

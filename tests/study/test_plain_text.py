@@ -219,6 +219,9 @@ KNOWN = {
     ("80-your-own", "MarkdownText(explain(claim, verdict.row))"): (
         "sentences of a claim that the user writes"
     ),
+    ("75-lesson", "HTML(f'<details><summary>Numbers for the answer</summary>{text}</details>')"): (
+        "escaped"
+    ),
     ("study/verdict", "MarkdownText('\\n\\n'.join(paragraphs))"): "sentences of claims.toml",
     ("study/pages", "HTML(f'<article class=\"{WITHOUT_FORMULAS}\">{text}</article>')"): (
         "a template of jinja that escapes"
