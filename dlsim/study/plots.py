@@ -701,9 +701,18 @@ def draw_bars(
 ) -> None:
     """Draw horizontal bars of a look."""
     y, left, right = (np.asarray(values, dtype=float) for values in (rows, start, end))
-    opacity, keywords = LOOKS[look]
+    faces = _faces_of(look, color)
+    draw_boxes(ax, left, right, y - height / 2, y + height / 2, faces, **LOOKS[look][1])
+
+
+def _faces_of(look: str, color: Any) -> "np.ndarray[Any, Any]":
+    """Return the faces of a look, opaque under a hatch: in SVG a hatch is as pale as its face."""
+    opacity, words = LOOKS[look]
     faces = to_rgba_array(color, opacity)
-    draw_boxes(ax, left, right, y - height / 2, y + height / 2, faces, **keywords)
+    if "hatch" in words:
+        faces[:, :3] = 1 - opacity * (1 - faces[:, :3])  # as the color looks on white
+        faces[:, 3] = 1.0
+    return faces
 
 
 def draw_chunks(
@@ -720,9 +729,9 @@ def draw_chunks(
 
 def bar_legend_entry(look: str, label: str, color: str = "#777777") -> Patch:
     """Make the legend entry of a look."""
-    opacity, words = LOOKS[look]
+    words = LOOKS[look][1]
     return Patch(
-        facecolor=to_rgba_array(color, opacity)[0],
+        facecolor=_faces_of(look, color)[0],
         edgecolor=words["edgecolors"],
         hatch=words.get("hatch"),
         linewidth=words["linewidths"],

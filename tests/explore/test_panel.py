@@ -3,6 +3,7 @@
 import base64
 import functools
 import math
+import re
 from dataclasses import replace
 
 import ipywidgets as w
@@ -331,6 +332,11 @@ class TestPanel:
         assert svg == shown.picture
         assert svg.startswith(b"<?xml")
         assert shown.text("error") == ""
+
+    def test_a_hatch_is_as_dark_as_its_outline(self, name):
+        """An SVG file makes hatch and face pale together."""
+        hatched = re.findall(r'style="(fill: url[^"]*)"', opened(name).picture.decode())
+        assert not [look for look in hatched if "opacity" in look]
 
     def test_has_few_controls_and_explains_its_switches(self, name):
         panel = explore.PANELS[name]

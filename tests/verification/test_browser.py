@@ -109,6 +109,12 @@ PLACES = """box => { const at = part => box.querySelector(part).getBoundingClien
     beside: picture.left - at('.dlsim-field').right, width: picture.width}; }"""
 
 
+SCROLLS_SIDEWAYS = """box => { const book = box.closest('.jp-WindowedPanel-outer');
+  return book.scrollWidth > book.clientWidth; }"""
+#: Pixels that menu, tabs, tool bar and status bar of JupyterLab take.
+LAB_HEIGHT = 145
+
+
 @pytest.mark.parametrize("name", PANELS)
 @pytest.mark.parametrize(("width", "side_bar"), [(1280, True), (1024, False), (1024, True)])
 def test_controls_and_picture_are_on_one_screen(explorer, name, width, side_bar):
@@ -124,6 +130,21 @@ def test_controls_and_picture_are_on_one_screen(explorer, name, width, side_bar)
     assert found["height"] <= 560
     assert found["beside"] >= 0
     assert found["width"] >= 350
+
+
+@pytest.mark.parametrize("name", PANELS)
+def test_the_picture_grows_with_the_window(explorer, name):
+    found = {}
+    for width, height in ((390, 844), (1280, 800), (1920, 1080)):
+        explorer.dress(width, "light", height=height, side_bar=width > 1000)
+        output = explorer.show(f"explore.{name}(")
+        output.locator(".dlsim-link code").wait_for()
+        explorer.page.wait_for_timeout(500)
+        explorer.keep(f"{name}-{width}-grown")
+        found[width] = output.evaluate(PLACES)
+        assert output.evaluate(SCROLLS_SIDEWAYS) is False
+    assert found[1920]["width"] >= 1.8 * found[1280]["width"] >= 3 * found[390]["width"]
+    assert found[1920]["height"] <= 1080 - LAB_HEIGHT
 
 
 def test_a_refused_value_leaves_no_picture_that_looks_valid(explorer):
