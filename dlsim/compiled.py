@@ -15,7 +15,6 @@ import importlib
 import math
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -28,6 +27,7 @@ from numpy.typing import NDArray
 
 from dlsim.cache import PACKAGE_ROOT, cache_folder, digest_sources, package_digest, private_folder
 from dlsim.errors import InputError
+from dlsim.progress import timed_bar
 from dlsim.validate import one_of
 
 #: Tolerance of every comparison of two times, relative to the duration involved (exact types pass
@@ -63,12 +63,12 @@ def kernel_place(module: str) -> tuple[Path, str]:
 
 
 def say_compiling(module: str) -> None:
-    """Print that kernels of a core are being compiled, once per run of the engine."""
+    """Show until the run of the engine ends that kernels of its core are being compiled."""
     core = CORES.get(module.removeprefix("dlsim.").partition(".")[0])
-    if core is not None and core.compiling_since is None:
-        core.compiling_since = time.perf_counter()
+    if core is not None and core.at_end is not None:
         name = core.package.removesuffix(".core")
-        _say(f"compiling {name}, once per version: about {core.seconds} s ...")
+        core.at_end.enter_context(timed_bar(f"compiling {name}, once per version", core.seconds))
+        core.at_end = None
 
 
 def require_cache() -> None:
@@ -130,24 +130,18 @@ def is_compiling() -> bool:
     return not (_uncompiled_import or numba.config.DISABLE_JIT)
 
 
-def _say(line: str) -> None:
-    """Print a line on standard error if there is one."""
-    if sys.stderr is not None:
-        print(line, file=sys.stderr)
-
-
 class Core:
     """The core of an engine, a package, compiled and uncompiled.
 
     A process does so much `work` uncompiled before ``engine="auto"`` compiles, which typically
-    takes the `seconds` that the message says.
+    takes the `seconds` that the bar says.
     """
 
     def __init__(self, package: str, work: int, seconds: int) -> None:
         self.package, self.work, self.seconds = package, work, seconds
         self.done, self._is_used = 0, False
-        #: Time at which compiling began in the current run of the engine.
-        self.compiling_since: float | None = None
+        #: What the current run of the engine closes at its end; None once compiling is shown.
+        self.at_end: contextlib.ExitStack | None = None
 
     @functools.cached_property
     def compiled(self) -> SimpleNamespace:
@@ -204,11 +198,12 @@ class Core:
             self.done += work
             yield self.python
             return
-        self._is_used, self.compiling_since = True, None
-        yield self.compiled
-        if self.compiling_since is not None:
-            took = time.perf_counter() - self.compiling_since
-            _say(f"compiled and run in {took:.0f} s")
+        self._is_used = True
+        with contextlib.ExitStack() as self.at_end:
+            try:
+                yield self.compiled
+            finally:
+                self.at_end = None
 
 
 #: The cores of the engines, with the work that a process does uncompiled, in a second or two.

@@ -1,19 +1,27 @@
 """Progress of long computations: nothing for two seconds, then a line or a bar."""
 
+import json
 import multiprocessing
+import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
 
 #: Environment variable that names the file in which the sweeps of a notebook report.
 PROGRESS_VARIABLE = "DLSIM_PROGRESS"
 #: Seconds before the first line, the most between two lines, the least between two reports.
 SILENT_SECONDS, MAX_LINE_INTERVAL, MIN_REPORT_INTERVAL = 2.0, 30.0, 0.2
+#: How a bar that moves with the time ends.
+TIMED_FORMAT = "{l_bar}{bar}| {n:.0f} of about {total:.0f} s"
 _status = ["starting"]
 #: Moves the bar of `shared_bar` by so many units; holds one function at most.
 _move_shared_bar: list[Callable[[int], None]] = []
+#: Labels that a file or a pipe was told.
+_told: set[str] = set()
 
 
 def set_status(what: str) -> None:
@@ -49,13 +57,16 @@ def progress_bar(
 ) -> Iterator[Callable[[int], None]]:
     """Yield a function of the units done so far, which shows a bar after two seconds.
 
-    A worker process shows no bar. If there is a function `report`, it gets the units done from
-    time to time, in place of the bar. Within `shared_bar`, the units move that bar only.
+    A worker process and the run of a notebook show no bar. If there is a function `report`, it
+    gets the units done from time to time, in place of the bar. Within `shared_bar`, the units move
+    that bar only.
     """
     if _move_shared_bar:
         yield _mover(before)
         return
-    bar, is_worker = None, multiprocessing.parent_process() is not None
+    bar: Any = None
+    is_worker = multiprocessing.parent_process() is not None
+    shows_bar = not (report or is_worker or os.environ.get(PROGRESS_VARIABLE))
     due = time.monotonic() + (0.0 if report else SILENT_SECONDS)
 
     def set_done(done: int) -> None:
@@ -64,19 +75,14 @@ def progress_bar(
         if report and (is_due or done == total):
             report(done)
             due = time.monotonic() + MIN_REPORT_INTERVAL
-        elif not report and not is_worker and is_due and bar is None:
-            from tqdm.auto import tqdm  # imported late: most computations are short
-
-            bar = tqdm(total=total, initial=before, desc=label, disable=None, leave=False)
+        elif shows_bar and is_due and bar is None:
+            bar = at_end.enter_context(_shown_bar(total=total, initial=before, desc=label))
         if bar is not None:
             bar.update(done - bar.n)
 
-    set_done(before)
-    try:
+    with ExitStack() as at_end:
+        set_done(before)
         yield set_done
-    finally:
-        if bar is not None:
-            bar.close()
 
 
 @contextmanager
@@ -101,6 +107,85 @@ def shared_bar(
         finally:
             _move_shared_bar.clear()
         set_done(total)
+
+
+@contextmanager
+def timed_bar(label: str, seconds: float) -> Iterator[None]:
+    """Show a bar that moves with the time, for what takes about so many seconds.
+
+    Nothing is shown for two seconds, and nothing in a worker process. The run of a notebook
+    reports in place of the bar; a file or a pipe gets one line.
+    """
+    if multiprocessing.parent_process() is not None:
+        yield
+        return
+    over = threading.Event()
+    mover = threading.Thread(target=_move_with_time, args=(label, seconds, over), daemon=True)
+    mover.start()
+    try:
+        yield
+    finally:
+        over.set()
+        mover.join()
+
+
+def _move_with_time(label: str, seconds: float, over: threading.Event) -> None:
+    """Move a bar until the event comes, or tell it in another way."""
+    begun = time.monotonic()
+    if over.wait(SILENT_SECONDS):
+        return
+    if report := reporter(label, seconds):
+        while not over.wait(MIN_REPORT_INTERVAL):
+            report(min(time.monotonic() - begun, seconds))
+        return
+    is_terminal = sys.stderr is not None and sys.stderr.isatty()
+    if not is_terminal and not _is_in_notebook():
+        if sys.stderr is not None and label not in _told:
+            _told.add(label)
+            print(f"{label}: about {seconds:g} s ...", file=sys.stderr, flush=True)
+        return
+    with _shown_bar(total=seconds, desc=label, bar_format=TIMED_FORMAT) as bar:
+        while not over.wait(MIN_REPORT_INTERVAL):
+            bar.update(min(time.monotonic() - begun, seconds) - bar.n)
+
+
+@contextmanager
+def _shown_bar(**look: Any) -> Iterator[Any]:
+    """Show a bar of tqdm in a notebook or a terminal; nothing of it is left in the end."""
+    if not _is_in_notebook():
+        from tqdm import tqdm  # imported late: most computations are short
+
+        with tqdm(**look, disable=None, leave=False) as bar:
+            yield bar
+        return
+    from IPython.display import display
+    from tqdm.notebook import tqdm_notebook
+
+    bar = tqdm_notebook(**look, display=False)
+    place = display(bar.container, display_id=True)
+    try:
+        yield bar
+    finally:
+        bar.container.close()
+        # a notebook that is saved and opened again would show an error in place of the bar
+        place.update({"text/plain": ""}, raw=True)
+
+
+def _is_in_notebook() -> bool:
+    """Tell whether this process is the kernel of a notebook."""
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
+
+
+def reporter(label: str, total: float) -> Callable[[float], object] | None:
+    """Return the function that tells the run of a notebook how far it is; None outside one."""
+    place = os.environ.get(PROGRESS_VARIABLE, "")
+
+    def report(done: float) -> None:
+        with suppress(OSError):
+            Path(place).write_text(json.dumps({"label": label, "done": done, "total": total}))
+
+    return report if place else None
 
 
 def _mover(before: int) -> Callable[[int], None]:

@@ -1,9 +1,13 @@
 """A run that takes long says what it is at, and a short one says nothing."""
 
+import json
 import re
 import threading
+import time
 
 import pytest
+from nbclient import NotebookClient
+from nbformat.v4 import new_code_cell, new_notebook
 
 from dlsim import progress
 from tests.helpers.children import until
@@ -66,3 +70,56 @@ def test_no_bar_is_shared_after_an_interrupt():
         raise KeyboardInterrupt
     assert told == [0]
     assert not progress._move_shared_bar
+
+
+def test_what_takes_seconds_is_told_once_in_a_pipe(capsys, monkeypatch):
+    monkeypatch.setattr(progress, "SILENT_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "_told", set())
+    for _ in range(2):
+        with progress.timed_bar("compiling, once per version", 20):
+            time.sleep(0.1)
+    assert capsys.readouterr().err == "compiling, once per version: about 20 s ...\n"
+
+
+def test_what_takes_seconds_is_reported_by_the_run_of_a_notebook(tmp_path, monkeypatch, capsys):
+    place = tmp_path / "progress.json"
+    monkeypatch.setattr(progress, "SILENT_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "MIN_REPORT_INTERVAL", 0.01)
+    monkeypatch.setenv(progress.PROGRESS_VARIABLE, str(place))
+    with progress.timed_bar("compiling", 20):
+        until(lambda: place.exists() and json.loads(place.read_text() or "{}"))
+    news = json.loads(place.read_text())
+    assert (news["label"], news["total"]) == ("compiling", 20)
+    assert 0 < news["done"] < 20
+    assert capsys.readouterr().err == ""
+
+
+def test_what_ends_at_once_starts_no_bar(capsys):
+    with pytest.raises(KeyboardInterrupt), progress.timed_bar("compiling", 20):
+        raise KeyboardInterrupt
+    assert capsys.readouterr().err == ""
+
+
+BARS = """
+import time
+from dlsim import progress
+progress.SILENT_SECONDS = 0.0
+with progress.timed_bar("compiling", 20):
+    time.sleep(1)
+with progress.progress_bar("a sweep", 4) as show:
+    show(3)
+"""
+
+
+def test_bars_leave_nothing_in_a_notebook():
+    """Neither red text on standard error, nor a widget that is gone when it is opened again."""
+    book = new_notebook(cells=[new_code_cell(BARS)])
+    shown = []
+    client = NotebookClient(book, on_cell_executed=None)
+    process = client.process_message
+    client.process_message = lambda msg, *more: shown.append(msg) or process(msg, *more)
+    client.execute()
+    texts = [msg["content"]["data"] for msg in shown if msg["msg_type"] == "display_data"]
+    assert [data["text/plain"].partition(":")[0] for data in texts] == ["compiling", "a sweep"]
+    assert all("application/vnd.jupyter.widget-view+json" in data for data in texts)
+    assert [output["data"] for output in book.cells[0].outputs] == 2 * [{"text/plain": ""}]

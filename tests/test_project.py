@@ -98,7 +98,7 @@ MAY_IMPORT = {
     "errors": {""},
     "cache": {"", "errors"},
     "validate": {"", "errors", "user_code"},
-    "compiled": {"", "cache", "errors", "validate", "kernel_files"},
+    "compiled": {"", "cache", "errors", "progress", "validate", "kernel_files"},
     "kernel_files": {"", "cache"},
     "files": {"", "errors", "validate", "cache"},
     "output_folder": {"", "errors", "files"},

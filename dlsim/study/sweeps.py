@@ -27,7 +27,7 @@ from concurrent.futures import (
     ProcessPoolExecutor,
     as_completed,
 )
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,7 +38,7 @@ import pandas as pd
 from dlsim import processes, progress
 from dlsim.cache import cache_folder, private_folder, read_own_file
 from dlsim.errors import DlsimError, InputError, StudyError
-from dlsim.files import MAX_TABLE_BYTES, write_bytes, write_text
+from dlsim.files import MAX_TABLE_BYTES, write_bytes
 from dlsim.study import session
 from dlsim.study.dask_cluster import cluster_executor
 from dlsim.study.fingerprint import (
@@ -390,7 +390,8 @@ class _Sweep:
     def complete(self, executor: Executor | None, workers: int) -> None:
         """Call the pending cells on an executor, or else here and then in worker processes."""
         label, total = self.label, len(self.cells)
-        bar = progress.progress_bar(label, total, len(self.results), _reporter(label, total))
+        report = progress.reporter(label, total)
+        bar = progress.progress_bar(label, total, len(self.results), report)
         try:
             with bar as self.show:
                 if executor is not None and self.pending:
@@ -514,7 +515,7 @@ def one_bar(label: str, total: int) -> Iterator[None]:
 
     Cells that are kept from an earlier run are not counted.
     """
-    with progress.shared_bar(label, total, _reporter(label, total)):
+    with progress.shared_bar(label, total, progress.reporter(label, total)):
         yield
 
 
@@ -530,14 +531,3 @@ def _folder_or_none(
     except Exception as error:  # whatever pickling raises
         print(f"{label}: cannot be sent to workers ({error}); it runs here, and nothing is kept")
         return None
-
-
-def _reporter(label: str, total: int) -> Callable[[int], object] | None:
-    """Return the function that tells the run of a notebook how far a sweep is; None outside one."""
-    place = os.environ.get(progress.PROGRESS_VARIABLE, "")
-
-    def report(done: int) -> None:
-        with suppress(DlsimError):
-            write_text(place, json.dumps({"label": label, "done": done, "total": total}))
-
-    return report if place else None

@@ -1,7 +1,6 @@
 """Kernels as files, in processes of their own: what becomes of damaged ones, and what is said."""
 
 import os
-import re
 import subprocess
 import sys
 
@@ -153,15 +152,15 @@ for policy in ("FIFOMN", "FIFOMN", "FIFO-OPR-MN"):
 
 
 @jit
-def test_every_compilation_is_said_once_with_its_duration(tmp_path):
+def test_compiling_is_said_once(tmp_path):
     environment = {**os.environ, "DLSIM_CACHE": str(tmp_path), "NUMBA_CACHE_DIR": ""}
 
     def said():
         words = [sys.executable, "-c", COMPILES_TWICE]
         run = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=600)
         assert (run.returncode, run.stdout) == (0, ""), run.stderr
-        return re.sub(r" in \d+ s", " in N s", run.stderr).splitlines()
+        return run.stderr.splitlines()
 
-    both = ["compiling dlsim.realtime, once per version: about 20 s ...", "compiled and run in N s"]
-    assert said() == 2 * both  # the second call compiles nothing, the third another loop
+    # the second call compiles nothing, the third another loop
+    assert said() == ["compiling dlsim.realtime, once per version: about 20 s ..."]
     assert said() == []
