@@ -25,7 +25,7 @@ from dlsim.study.claims import (
     reference_of,
     theorem_status,
 )
-from dlsim.study.fingerprint import name_experiment, tabulate_experiments
+from dlsim.study.fingerprint import name_experiment
 from dlsim.study.measure import MEASURES, Measure
 from dlsim.study.plain_text import shown_table
 from dlsim.validate import one_of
@@ -395,13 +395,6 @@ def style_claims(frame: pd.DataFrame, *columns: str) -> "Styler":
     return style.apply(lambda _: inks, subset=["verdict"])
 
 
-def style_verdicts(frame: pd.DataFrame, *more: str) -> "Styler":
-    """Show the claims of one paper, with further columns after the id, and the reasons."""
-    beside = ["reference", "agreement"] if frame["reference"].any() else []
-    columns = ("claim", "printed", "measured", "verdict", *beside, "readings", "reason")
-    return style_claims(frame, "id", *more, *columns)
-
-
 # ------------------------------------------------------------------ judging and keeping verdicts
 
 
@@ -565,34 +558,3 @@ def collect_claim_points() -> pd.DataFrame:
     tables = [table for table in tables if len(table)]
     table = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
     return table.reindex(columns=POINT_COLUMNS).replace({"n": {math.inf: math.nan}})
-
-
-def show_scorecard(*columns: str) -> Any:
-    """Write and show the verdicts on all claims of the paper, in the order of data/claims.toml.
-
-    The points by which they were judged are written, too: data/<paper>-points.csv; and the digests
-    of the experiments: data/<paper>-experiments.csv.
-    At quick scale, under the default reading, the verdict at full scale stands beside.
-    Claims that were not judged are shown as such.
-
-    Parameters
-    ----------
-    *columns : str
-        Further columns of the scorecard to show, such as "whose".
-    """
-    here = session.current()
-    verdicts = [
-        here.verdicts.get(claim.id) or measure_claim_without_frames(claim)
-        for claim in claims.load_claims(here.paper)
-    ]
-    card = claims.tabulate(verdicts, **here.sample)
-    here.folder_of_results.table(f"{here.paper}-claims", card)
-    here.folder_of_results.table(f"{here.paper}-points", collect_claim_points())
-    here.folder_of_results.table(f"{here.paper}-experiments", tabulate_experiments())
-    return style_verdicts(claims.beside_reference(card), *columns)
-
-
-def measure_claim_without_frames(claim: Claim) -> Verdict:
-    """Judge a claim whose measure needs no frame; say of any other that it was not judged."""
-    is_measurable = claim.id in MEASURES and not MEASURES[claim.id].frames
-    return measure_claim(claim) if is_measurable else claims.judge_claim(claim)

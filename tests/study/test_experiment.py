@@ -5,6 +5,7 @@ import json
 import linecache
 import re
 import sys
+from html import unescape
 from pathlib import Path
 
 import pandas as pd
@@ -93,7 +94,7 @@ def judge_figures(folder, monkeypatch, change=("", ""), **parameters):
     shipped = run_figures(folder).attrs["experiment"]
     monkeypatch.setattr(fingerprint, "_shipped", lambda paper, scale: frozenset({shipped}))
     said = judge("mcdf-2", run_figures(folder, change, **parameters))
-    shown = show_scorecard().to_html()
+    shown = unescape(show_scorecard().data)
     card = beside_reference(read_scorecard(folder / "results" / "data" / "mcdf-claims.csv"))
     return said, shown, card.set_index("id").loc["mcdf-2"]
 

@@ -239,7 +239,7 @@ def test_save_writes_the_numbers_and_the_current_picture_once(out):
 
 def test_the_scorecard_has_every_claim_and_says_what_was_not_judged(out):
     judge("mcdf-1", all_policies(0.5))
-    shown = show_scorecard("whose").to_html()
+    shown = show_scorecard("whose").data
     card = beside_reference(read_scorecard(out / "data" / "mcdf-claims.csv")).set_index("id")
     assert sorted(card.index) == sorted(claim.id for claim in load_claims("mcdf"))
     assert card.loc["mcdf-1", "verdict"] == "supported"

@@ -232,6 +232,9 @@ KNOWN = {
     ("explore/panel_view", "widgets.HTML(f'<dl>{entries}</dl>', layout=widgets.Layout("
      "display='none'))"): "escaped",
     ("explore/panel_view", "Javascript(_NAMES)"): "a constant",
+    ("study/scorecard", "HTML(scorecard_as_html(claims.beside_reference(card), *columns))"): (
+        "every text of it passes shown_text"
+    ),
 }  # fmt: skip
 #: Functions by which an object says what it is in a notebook.
 KNOWN_REPRS = {

@@ -2,6 +2,8 @@
 
 import importlib.util
 import json
+import re
+from html import unescape
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -12,7 +14,7 @@ from PIL import Image
 from dlsim.errors import InputError
 from dlsim.files import shared_file
 from dlsim.output_folder import OutputFolder
-from dlsim.study import pages, verdict
+from dlsim.study import pages, scorecard, verdict
 from dlsim.study.claims import VERDICTS, Verdict, load_claims, reference_of
 from dlsim.study.notebooks import run_all
 
@@ -107,19 +109,24 @@ def test_tables_escape_and_mark(run):
         assert f"{VERDICTS[word].symbol} {word}" in html
 
 
-def test_the_verdicts_of_a_notebook_are_marked(run):
+def test_the_scorecard_of_a_notebook_is_a_line_per_claim_with_its_reasons_folded(run):
     frame = pages.read_scorecards(run).query("paper == 'bricks'")
-    html = verdict.style_verdicts(frame, "whose").to_html()
-    for word in (
-        f"{VERDICTS['contradicted'].symbol} contradicted",
-        "CONTRADICTS",
-        "Of 3 comparisons 3 support the claim.",
-        "measurement",
-        "&lt;b&gt; &amp; co",
-    ):
-        assert word in html
-    assert html.count("<tr>") == 3
-    assert "whose" not in verdict.style_verdicts(frame).data
+    html = scorecard.scorecard_as_html(frame, "whose")
+    lines = [line for line in html.splitlines() if line.startswith("<tr>")]
+    assert len(lines) == len(frame)
+    for line, claim in zip(lines, frame["id"], strict=True):
+        shown, folded = re.sub("(?s)<p>.*</p>", "", line), "".join(re.findall("<p>.*</p>", line))
+        known = {one.id: one for one in load_claims("bricks")}[claim]
+        assert known.text in unescape(shown)
+        assert known.whose in unescape(shown)
+        assert "30 [20, 40] points" if claim == "bricks-2a" else "30 [20, 40]" in unescape(shown)
+        assert "Of 3 comparisons 3 support the claim." in unescape(folded)
+        assert claim in unescape(folded)
+    assert f"{VERDICTS['contradicted'].symbol} contradicted" in unescape(html)
+    assert "CONTRADICTS" in unescape(html)
+    assert "<b>" not in html
+    assert "<b> & co" in unescape(html)
+    assert known.whose not in unescape(scorecard.scorecard_as_html(frame))
 
 
 def test_the_notebook_reads_the_run_it_belongs_to(run):
