@@ -49,6 +49,8 @@ def run_figures(folder, change=("", ""), **parameters):
     path.write_text(code, "utf-8")
     spec = importlib.util.spec_from_file_location("figures", path)
     linecache.checkcache(str(path))
+    # Python takes a file of the same second and length for the one that it compiled before
+    Path(importlib.util.cache_from_source(path)).unlink(missing_ok=True)
     module = importlib.util.module_from_spec(spec)
     sys.modules["figures"] = module
     spec.loader.exec_module(module)
