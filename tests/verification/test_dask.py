@@ -66,25 +66,27 @@ def test_a_killed_worker_costs_nothing_but_its_cells(address, tmp_path):
 
 
 def test_finished_cells_of_killed_workers_are_not_called_again(tmp_path, monkeypatch):
+    marks = tmp_path / "marks"
+    marks.mkdir()
     with distributed.LocalCluster(n_workers=4, threads_per_worker=1, **QUIET) as cluster:
         monkeypatch.setenv(dask_cluster.DASK_VARIABLE, cluster.scheduler_address)
 
         def kill_two():
-            assert until(lambda: len(os.listdir(tmp_path)) >= 120)
-            workers = {int(name.split("-")[2]) for name in os.listdir(tmp_path)}
+            assert until(lambda: len(os.listdir(marks)) >= 120)
+            workers = {int(name.split("-")[2]) for name in os.listdir(marks)}
             for process in sorted(workers)[:2]:
                 os.kill(process, signal.SIGKILL)
-            killed.append(len(os.listdir(tmp_path)))
+            killed.append(len(os.listdir(marks)))
 
         killed = []
         killer = threading.Thread(target=kill_two)
         killer.start()
-        fixed = {"marks": str(tmp_path), "wait": 0.05}
+        fixed = {"marks": str(marks), "wait": 0.05}
         assert len(sweep(functions.marked, {"load": range(240)}, 1, fixed=fixed)) == 240
         killer.join()
     assert killed[0] < 220  # in the midst
     # some 60 had ended on the two that died; a few may not have been on their way yet
-    assert 240 <= len(os.listdir(tmp_path)) <= 250
+    assert 240 <= len(os.listdir(marks)) <= 250
 
 
 def test_an_error_on_the_cluster_names_its_cell(address):
