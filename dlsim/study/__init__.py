@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from dlsim.study.plain_text import shown_label, shown_table, shown_text
     from dlsim.study.plots import compare, plot_comparison, policy_style, student_interval
     from dlsim.study.readings import map_of_readings
+    from dlsim.study.saving import save
     from dlsim.study.scorecard import show_scorecard
-    from dlsim.study.session import has_rows, note_missing, save, show_sizes, start
+    from dlsim.study.session import has_rows, note_missing, show_sizes, start
     from dlsim.study.stats import summary
     from dlsim.study.sweeps import one_bar, sweep
     from dlsim.study.verdict import claim_points, judge, plot_claim
@@ -57,7 +58,7 @@ _MODULE_OF = {
     "plot_claim": "verdict",
     "plot_comparison": "plots",
     "policy_style": "plots",
-    "save": "session",
+    "save": "saving",
     "show_scorecard": "scorecard",
     "show_sizes": "session",
     "shown_label": "plain_text",

@@ -10,6 +10,7 @@ from dlsim.files import read_csv
 from dlsim.study import session
 from dlsim.study.claims import COLUMNS, Claim, Verdict, judge_claim, load_claims, reference_of
 from dlsim.study.measure import MEASURES
+from dlsim.study.saving import save
 from dlsim.study.session import name_reading
 from dlsim.study.verdict import measure_claim
 
@@ -172,5 +173,5 @@ def map_of_readings(run: _Run, frames: Mapping[str, Any]) -> pd.DataFrame:
         first = readings.removesuffix("s")
         title += f"\nFirst {first}: this run; the others: stored results at full scale"
     ax.set_title(title, pad=12)
-    session.save(f"{here.paper}-readings", shown.reset_index(), ax)
+    save(f"{here.paper}-readings", shown.reset_index(), ax)
     return shown

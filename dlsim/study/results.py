@@ -338,7 +338,7 @@ def latex_table(frame: pd.DataFrame) -> str:
     if not set(ENDS) <= set(frame.columns):
         shown = frame.drop(columns="values", errors="ignore").map(_write_plain)
         return shown.rename(columns=_escape).to_latex(index=False)
-    places = _places(frame, _NO_PLACES | set(ENDS))
+    places = places_of(frame)
     cells = [write_estimate(*row) for row in frame[list(ENDS)].itertuples(index=False)]
     table = frame[places].map(_write_place).rename(columns=_escape).assign(estimate=cells)
     counts = {_escape(name): frame[name].nunique() for name in places}
@@ -352,12 +352,15 @@ def latex_table(frame: pd.DataFrame) -> str:
     return rows.merge(wide, on=rest).to_latex(index=False)
 
 
-def _places(frame: pd.DataFrame, measured: frozenset[str]) -> list[str]:
-    """Return the columns that say which point a row is of; the `measured` ones do not.
+def places_of(frame: pd.DataFrame) -> list[str]:
+    """Return the columns of a table of estimates that say which point a row is of.
 
     They are the columns before the estimate and those of texts; then as many further ones as tell
     all rows apart. A column that is the same in all rows is left out.
     """
+    from dlsim.study.stats import ENDS  # not at the top: it imports SciPy, and a batch needs none
+
+    measured = _NO_PLACES | set(ENDS)
     names = [name for name in frame.columns if name not in measured and frame[name].nunique() > 1]
     before = frame.columns[: frame.columns.get_loc("estimate")]
     texts = frame.select_dtypes(exclude="number").columns

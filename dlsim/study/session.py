@@ -7,7 +7,6 @@ beside what the paper states.
 
 import importlib.util
 import math
-import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
@@ -20,7 +19,7 @@ import pandas as pd
 from dlsim.errors import InputError
 from dlsim.files import read_bytes, read_toml, shared_file, shared_folder
 from dlsim.study.plain_text import shown_table
-from dlsim.study.results import LATEX_VARIABLE, Results
+from dlsim.study.results import Results
 from dlsim.user_code import load_user_code, names_user_code
 from dlsim.validate import format_value, mapping, one_of, whole
 
@@ -260,57 +259,6 @@ def note_missing(rows: pd.DataFrame, policies: Iterable[str]) -> None:
         them = "it" if len(missing) == 1 else "them"
         remedy = f"the sweep did not run {them}; run its cell again"
         print(f"Not in this figure: {', '.join(missing)} ({remedy}).")
-
-
-def save(
-    name: str,
-    table: pd.DataFrame | None = None,
-    figure: Any = None,
-    formats: Sequence[str] = (),
-    latex: bool = False,
-    policies: Iterable[str] = (),
-    needs: str = "",
-) -> None:
-    """Write the numbers behind a picture, and the picture, under an id of data/figures.toml.
-
-    Parameters
-    ----------
-    name : str
-        Name of the files: results/.../data/<name>.csv and .../figures/<name>.png.
-    table : DataFrame, optional
-        The numbers; a column ``values`` of replicates is left out.
-    figure : Figure, Axes or a seaborn grid, optional
-        The picture; by default the current figure of pyplot, if this cell made it. It is shown in
-        the notebook and closed: a change after `save` needs another `save` with the figure.
-        It is left out, with a line that says so, where the table has no rows.
-    formats : sequence of {"svg", "pdf"}
-        Further formats of the picture.
-    latex : bool
-        Whether the table is written as data/<name>.tex, too: pivoted, with rounded numbers, so that
-        it fits a column of a paper (`dlsim.study.results.latex_table`).
-    policies : iterable of str
-        Labels that the table's column ``policy`` should have; a line says which are missing.
-    needs : str
-        What the line about an empty table says, such as "the set-up cost 0 in setups".
-    """
-    import matplotlib.pyplot as plt
-
-    here = current()
-    results = here.folder_of_results
-    if figure is None and plt.get_fignums() and plt.gcf().number not in here.earlier_figures:
-        figure = plt.gcf()
-    if table is not None and not has_rows(table, name, needs):
-        if figure is not None:
-            plt.close(getattr(figure, "figure", figure))
-        return
-    if table is not None:
-        results.table(name, table)
-        if latex or os.environ.get(LATEX_VARIABLE):
-            results.latex(name, table)
-    if figure is not None:
-        results.figure(name, getattr(figure, "figure", figure), formats)
-    if table is not None and policies:
-        note_missing(table, policies)
 
 
 # ------------------------------------------------------------------ sizes at each scale
