@@ -145,6 +145,13 @@ def imports():
     }
 
 
+def test_the_package_itself_holds_its_version_only():
+    """A new version then computes no cell of a sweep anew: its source counts for no part."""
+    about, version = ast.parse(MODULES["dlsim"].read_text("utf-8")).body
+    assert isinstance(about, ast.Expr)
+    assert ast.unparse(version) == f"__version__ = {dlsim.__version__!r}"
+
+
 def test_every_room_has_a_floor():
     assert {room(module) for module in MODULES} <= set(MAY_IMPORT)
 

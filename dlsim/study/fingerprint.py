@@ -195,7 +195,7 @@ def _parts_imported(part: str) -> frozenset[str]:
 
 def parts_used(names: Iterable[str]) -> set[str]:
     """Return the parts of dlsim with these names, and all that they use in turn."""
-    used, todo = {"__init__"}, list(names)
+    used, todo = set[str](), list(names)  # dlsim/__init__.py has the version only
     while todo:
         if (part := todo.pop()) not in used:
             used.add(part)

@@ -318,7 +318,7 @@ def copy(tmp_path_factory):
         ("joblog/swf.py", "simple measured whole"),
         ("rounding.py", "simple late measured whole"),
         ("kernel_files.py", "simple late measured whole"),
-        ("__init__.py", "simple late measured plain whole"),
+        ("__init__.py", "whole"),
     ],
 )
 def test_only_sources_that_a_function_uses_count(copy, edited, users):
