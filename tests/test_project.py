@@ -4,6 +4,7 @@ import ast
 import doctest
 import functools
 import graphlib
+import hashlib
 import importlib
 import inspect
 import re
@@ -15,6 +16,7 @@ from pathlib import Path
 import nbformat
 import pytest
 import yaml
+from PIL import Image
 
 import dlsim
 from dlsim.study.claims import VERDICTS
@@ -375,9 +377,20 @@ def test_the_changelog_ends_at_this_version():
     assert all(re.fullmatch(r"\d+\.\d+\.\d+ \(\d{4}-\d\d-\d\d\)", one) for one in released)
 
 
-def test_readme_explains_every_verdict():  # test_findings.py counts them
+def test_readme_counts_every_verdict():  # study/test_findings.py compares the numbers
     text = (ROOT / "README.md").read_text("utf-8")
-    assert sorted(re.findall(r"^- \*\*([a-z ]+)\*\*, \d+", text, re.M)) == sorted(VERDICTS)
+    counted = re.search(r"With 95 % confidence (.*?);", text)[1].replace(" are ", " ")
+    assert sorted(re.findall(r"\d+ ([a-z ]+?)(?:,| and|$)", counted)) == sorted(VERDICTS)
+
+
+def test_the_picture_of_readme_is_of_the_shipped_table():  # else run .ci/draw_readme_picture
+    table = ROOT / "data" / "reference" / "mcdf" / "mcdf-fig4.csv"
+    with Image.open(ROOT / "data" / "figures" / "mcdf-in-words.png") as picture:
+        assert picture.text["Source"] == hashlib.sha256(table.read_bytes()).hexdigest()
+
+
+def test_readme_is_short():
+    assert len((ROOT / "README.md").read_bytes()) < 7500
 
 
 # -------------------------------------------------------------------- notebooks

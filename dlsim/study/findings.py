@@ -210,7 +210,7 @@ def _shown(value: Value, folder: StrPath | None) -> str:
 
 
 def sizes_in_markdown() -> str:
-    """Return the table of README: the sizes that papers state, and those of our runs."""
+    """Return the table of data/README.md: the sizes that papers state, and those of our runs."""
     letters = {paper: letter for letter, paper in paper_letters().items()}
     table = table_of_sizes(*letters).replace({"paper": letters}).astype(str)
     rows: list[list[str]] = table.to_numpy().tolist()
