@@ -40,7 +40,7 @@ FLOORS = (at_most("p95_ms", 200),)
 
 
 def pictures(seed=0, tasks=10_000, names=tuple(explore.PANELS)):
-    """Milliseconds from parameters to PNG in a warm process, no move made twice."""
+    """Milliseconds from parameters to SVG in a warm process, no move made twice."""
     for name in names:
         panel, times = explore.PANELS[name], []
         for given in moves(panel, 2):  # loads what the menus need
