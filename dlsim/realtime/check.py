@@ -4,7 +4,6 @@ Every rule is the model of papers M (sections 3 and 4) and I (section 3) or a sw
 recorded reading. No rule depends on how the planner came to its decisions.
 """
 
-import functools
 from collections.abc import Iterator
 from itertools import chain
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dlsim.compiled import TOL, time_offset
+from dlsim.compiled import TOL
 from dlsim.errors import ScheduleError
 from dlsim.realtime.check_chunks import Chunks, ScheduleArrays, chunk_rules
 from dlsim.realtime.formulas import fastest_counts
@@ -167,7 +166,7 @@ def _uses_all_free_nodes(schedule: ScheduleArrays) -> list[bool]:
 
 def _clock_resolution(schedule: ScheduleArrays, at: Floats) -> Floats:
     """Return the rounding error of instants in the table; the engine's own clock is finer."""
-    return np.spacing(np.abs(at)) * (time_offset(schedule.arrival) > 0)
+    return np.spacing(np.abs(at)) * (schedule.origin > 0)
 
 
 def _link_free_times(schedule: ScheduleArrays) -> Floats:
@@ -175,9 +174,7 @@ def _link_free_times(schedule: ScheduleArrays) -> Floats:
     if schedule.reading.link != "shared":
         return np.full(len(schedule.index), -np.inf)
     if schedule.policy.partition not in ("opr", "equal"):
-        batches = schedule.chunk_batches()
-        sent = (chunks.reduce_by_task(np.fmax, chunks.send_end) for chunks in batches)
-        return functools.reduce(np.fmax, sent)
+        return schedule.reduce_chunks("send_end")
     sending = schedule.sigma * schedule.cluster.cms + schedule.nodes * schedule.cluster.st
     return schedule.start + sending
 
@@ -230,16 +227,24 @@ def _start_rules(schedule: ScheduleArrays, line: Indices) -> Iterator[TestedRule
         yield "the cluster does not idle while a task waits", index, prompt
         return
     instants = [estimate, sent]
-    if early or schedule.reading.release == "finish":
-        instants += [chunks.compute_end for chunks in schedule.chunk_batches()]
     timed = schedule.policy.order == "dc" or schedule.policy.has_user_rules
     if timed or schedule.reading.commit == "last":  # a newcomer may move starts
         instants.append(schedule.arrival)
-    free = np.sort(np.concatenate([[-np.inf], *instants]))
-    until = start + time_tolerance(schedule.scale, start)
-    last = free[np.searchsorted(free, until, side="right") - 1]
-    prompt = not_after(start, np.maximum(last, arrival), schedule.scale)
+    prompt = _starts_at_one_of(instants, start, arrival, schedule.scale)
+    if not prompt.all() and (early or schedule.reading.release == "finish"):
+        instants += [chunks.compute_end for _, chunks in schedule.chunk_batches()]
+        prompt = _starts_at_one_of(instants, start, arrival, schedule.scale)
     yield "a task starts on arrival or when nodes or the link get free", index, prompt
+
+
+def _starts_at_one_of(
+    instants: list[Floats], start: Floats, arrival: Floats, scale: float
+) -> NDArray[np.bool_]:
+    """Tell of each start whether it is the arrival or one of the instants, up to rounding."""
+    free = np.sort(np.concatenate([[-np.inf], *instants]))
+    until = start + time_tolerance(scale, start)
+    last = free[np.searchsorted(free, until, side="right") - 1]
+    return not_after(start, np.maximum(last, arrival), scale)
 
 
 def _is_served_in_order(schedule: ScheduleArrays) -> bool:
@@ -324,7 +329,10 @@ def _piece_rules(schedule: ScheduleArrays) -> Iterator[TestedRule]:
             for column in (schedule.result.tasks[name], by_task[name].agg(how))
         )
         yield rule, schedule.index, (found == wanted) | (np.isnan(found) & np.isnan(wanted))
-    inner, same = Chunks(parts.chunks, parts.tasks.index), np.zeros(len(chunks.task), dtype=bool)
+    inner, same = (
+        Chunks.from_table(parts.chunks, parts.tasks.index),
+        np.zeros(len(chunks.task), dtype=bool),
+    )
     if len(inner.task) == len(same):
         same = chunks.task == np.append(owners, -1)[inner.task]
         same &= (

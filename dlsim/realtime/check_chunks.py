@@ -3,9 +3,10 @@
 A check reads the tables of a schedule as plain arrays (`ScheduleArrays`, `Chunks`).
 """
 
+import copy
 import functools
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 import pandas as pd
@@ -27,8 +28,9 @@ _ENDS_IN = {
 }  # fmt: skip
 
 
-#: Chunks beyond this number are computed and checked in batches of about so many.
-CHUNKS_PER_BATCH = 1_000_000
+#: Chunks beyond this number are computed and checked in batches of about so many, which a cache
+#: of a processor holds.
+CHUNKS_PER_BATCH = 50_000
 
 
 class Groups(NamedTuple):
@@ -52,8 +54,11 @@ def sort_rows(*keys: NDArray[Any]) -> Indices:
 def group_rows(*keys: NDArray[Any], order: Indices | None = None) -> Groups:
     """Group rows by keys, in their own order within a group; in `order` they stand together."""
     order = np.lexsort(keys) if order is None else order
-    new, here = np.ones(len(order), dtype=bool), np.arange(len(order))
-    new[1:] = np.any([key[order[1:]] != key[order[:-1]] for key in keys], axis=0)
+    new, here = np.zeros(len(order), dtype=bool), np.arange(len(order))
+    new[:1] = True
+    for key in keys:
+        sorted_key = key[order]
+        new[1:] |= sorted_key[1:] != sorted_key[:-1]
     if new.all():
         return Groups(np.zeros_like(here), here, here)  # every row is alone
     begin = np.maximum.accumulate(np.where(new, here, 0))
@@ -63,20 +68,34 @@ def group_rows(*keys: NDArray[Any], order: Indices | None = None) -> Groups:
 
 
 class Chunks:
-    """The chunks of a schedule as arrays; `task` is the row of a chunk's task."""
+    """The chunks of some tasks as arrays; `task` is the place of a chunk's task among them.
 
-    def __init__(self, table: pd.DataFrame, index: pd.Index) -> None:
-        self.table, self.index = table, index
-        self.labels, self.size = pd.Index(table["task"]), len(index)
-        rows = index.get_indexer(self.labels)
-        self.task = np.where(rows < 0, self.size, rows)  # of no task: behind the last
-        node = table["node"].to_numpy()
+    `labels` are those of every chunk's task, `size` is the number of tasks, and the columns of
+    `times` are alpha, send_start, send_end and compute_end.
+    """
+
+    def __init__(
+        self, labels: pd.Index, size: int, task: Indices, node: NDArray[Any], times: Floats
+    ) -> None:
+        self.labels, self.size, self.task = labels, size, task
         short = node.astype(np.int16)  # is sorted in linear time
         self.node = short if (short == node).all() else node
-        columns = "alpha", "send_start", "send_end", "compute_end"
-        self.alpha, self.send_start, self.send_end, self.compute_end = float_columns(
-            table, *columns
-        )
+        self.times = np.ascontiguousarray(times.T)
+        self.alpha, self.send_start, self.send_end, self.compute_end = self.times
+
+    @classmethod
+    def from_table(cls, table: pd.DataFrame, index: pd.Index) -> Self:
+        """Read a table of chunks; `index` holds the labels of all tasks."""
+        labels = pd.Index(table["task"])
+        rows = index.get_indexer(labels)
+        task = np.where(rows < 0, len(index), rows)  # of no task: behind the last
+        times = table[["alpha", "send_start", "send_end", "compute_end"]].to_numpy(dtype=float)
+        return cls(labels, len(index), task, table["node"].to_numpy(), times)
+
+    def select(self, some: NDArray[np.bool_]) -> "Chunks":
+        """Return some of the chunks."""
+        columns = self.task[some], self.node[some], self.times[:, some].T
+        return Chunks(self.labels[some], self.size, *columns)
 
     @functools.cached_property
     def is_laid_out(self) -> bool:
@@ -121,8 +140,8 @@ class Chunks:
         yield "every chunk is one of a task in the table", self.labels, self.task < self.size
         there = (self.node >= 0) & (self.node < nodes) & (self.node % 1 == 0)
         yield "every chunk is on a node of the cluster, 0..N-1", self.labels, there
-        values = self.alpha, self.send_start, self.send_end, self.compute_end
-        yield "a chunk's share and times are finite", self.labels, np.isfinite(values).all(axis=0)
+        finite = np.isfinite(self.times).all(axis=0)
+        yield "a chunk's share and times are finite", self.labels, finite
 
     def total(self, values: NDArray[Any] | None = None) -> NDArray[Any]:
         """Return the sum over each task, or how many chunks it has."""
@@ -131,8 +150,19 @@ class Chunks:
     def reduce_by_task(self, ufunc: np.ufunc, values: Floats) -> Floats:
         """Reduce the values of each task by a ufunc such as `fmax`; NaN if it has no chunk."""
         found = np.full(self.size + 1, np.nan)
-        ufunc.at(found, self.task, values)
+        if self.is_laid_out and len(values):
+            first = np.flatnonzero(self.by_task.place == 0)
+            found[self.task[first]] = ufunc.reduceat(values, first)
+        else:
+            ufunc.at(found, self.task, values)
         return found[: self.size]
+
+
+#: What `ScheduleArrays` holds of every task.
+_PER_TASK = (
+    "arrival", "sigma", "deadline", "start", "estimate", "completion", "nodes", "refused",
+    "missed", "ran", "kind", "rounds",
+)  # fmt: skip
 
 
 class ScheduleArrays:
@@ -157,13 +187,22 @@ class ScheduleArrays:
             rows = runs.index.get_indexer(self.index)
             self.kind, self.rounds = (np.append(runs[k], -1)[rows] for k in ("kind", "rounds"))
         self.table = time_table(self.cluster, self.policy.partition)
-        #: The duration that tells two instants apart.
-        self.scale = span_of(self.sigma, self.table)
+        #: The duration that tells two instants apart, and where the engine's clock begins.
+        self.scale, self.origin = span_of(self.sigma, self.table), time_offset(self.arrival)
+
+    def cut(self, rows: Indices) -> "ScheduleArrays":
+        """Return the arrays of some tasks alone, beside what holds for the whole schedule."""
+        part = copy.copy(self)
+        part.index = self.index.take(rows)
+        for name in _PER_TASK:
+            setattr(part, name, getattr(self, name)[rows])
+        vars(part).pop("positive", None)
+        return part
 
     @functools.cached_property
     def chunks(self) -> Chunks:
         """All chunks."""
-        return Chunks(self.result.chunks, self.index)
+        return Chunks.from_table(self.result.chunks, self.index)
 
     @functools.cached_property
     def is_large(self) -> bool:
@@ -171,14 +210,22 @@ class ScheduleArrays:
         kept = "chunks" in vars(self.result) or self.result.parts is not None
         return not kept and bool((self.nodes * self.rounds)[self.ran].sum() > CHUNKS_PER_BATCH)
 
-    def chunk_batches(self) -> Iterator[Chunks]:
-        """Yield all chunks, whole tasks in order of dispatch."""
-        if self.is_large:
-            yield from (
-                Chunks(table, self.index) for table in self.result.chunk_batches(CHUNKS_PER_BATCH)
-            )
-        else:
-            yield self.chunks
+    def chunk_batches(self) -> Iterator[tuple[Indices, Chunks]]:
+        """Yield all chunks, whole tasks in order of dispatch, and before them their tasks' rows."""
+        if not self.is_large:
+            yield np.arange(len(self.index)), self.chunks
+            return
+        for found in self.result.chunk_arrays(CHUNKS_PER_BATCH):
+            labels = self.index.take(found.tasks[found.task])
+            columns = found.task, found.node, found.times
+            yield found.tasks, Chunks(labels, len(found.tasks), *columns)
+
+    def reduce_chunks(self, column: str) -> Floats:
+        """Return the largest entry in a column of the chunks, task by task."""
+        found = np.full(len(self.index), np.nan)
+        for rows, chunks in self.chunk_batches():
+            found[rows] = chunks.reduce_by_task(np.fmax, getattr(chunks, column))
+        return found
 
     @functools.cached_property
     def positive(self) -> NDArray[np.bool_]:
@@ -197,14 +244,16 @@ def chunk_rules(schedule: ScheduleArrays) -> Iterator[TestedRule]:
     has_chunks = np.zeros(len(schedule.index), dtype=bool)
     released, busy = np.full((2, schedule.cluster.nodes), -np.inf)
     sent = np.array([-np.inf])
-    for chunks in schedule.chunk_batches():
+    for rows, chunks in schedule.chunk_batches():
         yield from chunks.rules(schedule.cluster.nodes)
-        has_chunks |= chunks.total() > 0
+        has_chunks[rows] = chunks.total() > 0
         if not schedule.is_large:
             yield "a task that runs has chunks", schedule.index, ~schedule.ran | has_chunks
-        yield from _rules_of_batch(schedule, chunks, released)
-        if schedule.is_large:
-            yield from _exclusion_rules_of_batch(schedule, chunks, busy, sent)
+            yield from _rules_of_batch(schedule, chunks, released)
+            continue
+        part = schedule.cut(rows)
+        yield from _rules_of_batch(part, chunks, released)
+        yield from _exclusion_rules_of_batch(part, chunks, busy, sent)
     if schedule.is_large:
         yield "a task that runs has chunks", schedule.index, ~schedule.ran | has_chunks
 
@@ -228,7 +277,7 @@ def _rules_of_batch(
 ) -> Iterator[TestedRule]:
     cluster, present, task, sent_chunks = schedule.cluster, chunks.names, chunks.task, chunks
     # an optimum's shares are differences between instants of the engine's clock
-    instants = schedule.estimate - time_offset(schedule.arrival)
+    instants = schedule.estimate - schedule.origin
     clock = (MAX_ULPS + cluster.nodes) * np.finfo(float).eps * instants
     clock *= schedule.kind == SPLIT_KINDS.index("optimum")
     slack = clock / (schedule.sigma * (cluster.cms + cluster.cps))
@@ -252,7 +301,7 @@ def _rules_of_batch(
         together = times_equal(chunks.compute_end, ends, span, MAX_ULPS + cluster.nodes)
         yield "all nodes of a task finish together", chunks.labels, together
         if not schedule.positive.all():
-            sent_chunks = Chunks(chunks.table[chunks.alpha > 0], chunks.index)
+            sent_chunks = chunks.select(chunks.alpha > 0)
     else:
         yield from _release_rules(schedule, chunks, released)
     yield from _exclusion_rules(schedule, sent_chunks)
@@ -367,7 +416,7 @@ def _user_shares(
     """Tell whether a user's partition, called again task by task, returns the same shares."""
     cluster, given = schedule.cluster, np.empty(len(chunks.task))
     table = time_table(cluster, "opr")
-    origin, ask = time_offset(schedule.arrival), cast(Callable[..., Any], schedule.policy.partition)
+    origin, ask = schedule.origin, cast(Callable[..., Any], schedule.policy.partition)
     for first, n in zip(
         np.flatnonzero(chunks.by_task.place == 0),
         per_chunk.n[chunks.by_task.place == 0],
@@ -465,13 +514,16 @@ def _load_within(
     ends: Floats,
 ) -> Floats:
     """Return how much data of each task the nodes of some chunks take by its end (greedy fill)."""
-    cluster, until = schedule.cluster, ends.tolist()
-    data, link = [0.0] * len(ends), [-np.inf] * len(ends)
-    for i, time in zip(chunks.task[some].tolist(), per_chunk.release[some].tolist(), strict=True):
-        start = max(time, link[i])
-        load = max(0.0, until[i] - start) / (cluster.cms + cluster.cps)
-        data[i], link[i] = data[i] + load, start + load * cluster.cms
-    return np.array(data)[chunks.tasks]
+    cluster, place = schedule.cluster, chunks.by_task.place[some]
+    by_place = np.flatnonzero(some)[np.argsort(place, kind="stable")]
+    data, link = np.zeros(len(ends)), np.full(len(ends), -np.inf)
+    for sent in np.split(by_place, np.cumsum(np.bincount(place))):  # at most one chunk of a task
+        task = chunks.task[sent]
+        start = np.maximum(per_chunk.release[sent], link[task])
+        load = np.maximum(0.0, ends[task] - start) / (cluster.cms + cluster.cps)
+        data[task] += load
+        link[task] = start + load * cluster.cms
+    return data[chunks.tasks]
 
 
 def _end_slack(schedule: ScheduleArrays, chunks: Chunks) -> Floats:

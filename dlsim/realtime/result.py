@@ -63,6 +63,27 @@ class Offer(NamedTuple):
     completion: float
 
 
+class ChunkArrays(NamedTuple):
+    """Chunks of whole tasks, in order of dispatch and transmission.
+
+    Attributes
+    ----------
+    tasks : array of int
+        The tasks, as rows of `Schedule.tasks`.
+    task : array of int
+        The task of each chunk, as a place in `tasks`.
+    node : array of int
+        The node of each chunk, from 0.
+    times : array of float, one row per chunk
+        Columns alpha, send_start, send_end and compute_end of `Schedule.chunks`.
+    """
+
+    tasks: Indices
+    task: Indices
+    node: Indices
+    times: Floats
+
+
 @dataclass(frozen=True)
 class Schedule:
     """The result of a run, as tables.
@@ -158,7 +179,7 @@ class Schedule:
         idle nodes with the lowest numbers.
         """
         if self.parts is None:
-            return next(_build_chunks(self))
+            return _chunk_table(self, next(_build_chunks(self)))
         assert self.submitted is not None
         chunks = self.parts.chunks.copy()
         rows = self.submitted.owners[chunks["task"].to_numpy()]
@@ -176,7 +197,14 @@ class Schedule:
         if self.parts is not None or "chunks" in vars(self):
             yield self.chunks
         else:
-            yield from _build_chunks(self, rows)
+            yield from (_chunk_table(self, found) for found in self.chunk_arrays(rows))
+
+    def chunk_arrays(self, rows: float) -> Iterator[ChunkArrays]:
+        """Yield the chunks of `chunk_batches` as arrays, without labels, computed anew.
+
+        Not for a schedule whose tasks were admitted piece by piece: its parts have the chunks.
+        """
+        return _build_chunks(self, rows)
 
     @functools.cached_property
     def counts(self) -> pd.DataFrame:
@@ -387,50 +415,63 @@ def planned_tasks(core: SimpleNamespace, how: Indices, times: Floats) -> tuple[A
     return tasks, planned
 
 
-def _build_chunks(schedule: Schedule, rows: float = np.inf) -> Iterator[pd.DataFrame]:
-    """Yield the chunks of all tasks that ran, in tables of whole tasks of about `rows` rows."""
-    fresh = {"turn": -1, "kind": 0, "rounds": 1, "began": np.nan, "until": np.nan}
-    runs = schedule.runs
+def _build_chunks(schedule: Schedule, rows: float = np.inf) -> Iterator[ChunkArrays]:
+    """Yield the chunks of all tasks that ran, as whole tasks of about `rows` chunks together."""
+    tasks, runs = schedule.tasks, schedule.runs
+    ran = np.flatnonzero(tasks["start"].notna().to_numpy())
     if runs is None:
-        runs = pd.DataFrame(fresh, index=schedule.tasks.index)
-    ran = schedule.tasks["start"].notna().to_numpy()
-    tasks = schedule.tasks[ran]
-    runs = runs[ran] if runs.index.equals(schedule.tasks.index) else runs.loc[tasks.index]
+        fresh = {"turn": -1, "kind": 0, "rounds": 1, "began": np.nan, "until": np.nan}
+        runs = pd.DataFrame(fresh, index=tasks.index)
+    elif not runs.index.equals(tasks.index):
+        runs = runs.loc[tasks.index.take(ran)].reindex(tasks.index)
     turn = runs["turn"] if schedule.policy.partition != "opr" else tasks["start"]
-    order = np.argsort(turn.to_numpy(), stable=True)
-    how = np.column_stack([tasks["nodes"], runs["kind"], runs["rounds"]])[order].astype(np.int64)
+    order = ran[np.argsort(turn.to_numpy()[ran], stable=True)]
+
+    def columns(table: pd.DataFrame, *names: str) -> Any:
+        return np.column_stack([table[name].to_numpy()[order] for name in names])
+
+    how = np.column_stack([columns(tasks, "nodes"), columns(runs, "kind", "rounds")])
+    how = how.astype(np.int64)
     counts = how[:, 0] * how[:, 2]
-    times = np.column_stack([tasks["sigma"], tasks["start"], tasks["estimate"]])[order]
-    finer = np.column_stack([runs["began"], runs["until"]])[order]  # unless the table is changed
-    origin = time_offset(schedule.tasks["arrival"].to_numpy(dtype=float))
+    times = columns(tasks, "sigma", "start", "estimate")
+    finer = columns(runs, "began", "until")  # unless the table is changed
+    origin = time_offset(tasks["arrival"].to_numpy(dtype=float))
     is_finer = origin + finer == times[:, 1:]
     times[:, 1:] = np.where(is_finer, finer, times[:, 1:] - origin)
     cluster, table = schedule.cluster, time_table(schedule.cluster, schedule.policy.partition)
-    span = span_of(schedule.tasks["sigma"].to_numpy(dtype=float), table)
+    span = span_of(tasks["sigma"].to_numpy(dtype=float), table)
     if not is_finer.all():  # a table knows no instant more exactly
         span += origin / CLOCK_DIVISOR
     chosen = np.empty(cluster.nodes, dtype=np.int64)
     node_free = np.full(cluster.nodes, -np.inf)
-    labels, window = tasks.index.to_numpy()[order], np.cumsum(counts) // rows
+    window = np.cumsum(counts) // rows
     cuts = [0, *(np.flatnonzero(np.diff(window)) + 1).tolist(), len(how)]
     for begin, end in pairwise(cuts):
         part = slice(begin, end)
         size, first = counts[part].sum(), np.cumsum(counts[part]) - counts[part]
         ints, out = np.empty((size, 2), dtype=np.int64), np.empty((size, 4))
         with core_for(schedule.policy, "auto", end - begin) as core:
-            rules = Rules(cluster, schedule.policy, schedule.reading, labels=labels[part])
+            labels = tasks.index.take(order[part]).to_numpy()
+            rules = Rules(cluster, schedule.policy, schedule.reading, labels=labels)
             known, planned = planned_tasks(core, how[part], times[part])
             state = core.state.fresh_state(known, rules, table, span)
             bad = core.chunks.fill_chunks(planned, first, node_free, chosen, ints, out, state)
         if bad >= 0:
-            bad += begin
+            label, began = unwrap_scalar(labels[bad]), origin + times[begin + bad, 1]
             raise ScheduleError(
-                f"a task starts on idle nodes: broken by task {unwrap_scalar(labels[bad])!r} "
-                f"({describe_run(schedule.name, schedule.reading)}), which starts on {how[bad, 0]} "
-                f"nodes at {origin + times[bad, 1]} when fewer are idle"
+                f"a task starts on idle nodes: broken by task {label!r} "
+                f"({describe_run(schedule.name, schedule.reading)}), which starts on "
+                f"{how[begin + bad, 0]} nodes at {began} when fewer are idle"
             )
         out[:, 1:] += origin
-        chunks = pd.DataFrame(out, columns=["alpha", "send_start", "send_end", "compute_end"])
-        chunks.insert(0, "node", ints[:, 1])
-        chunks.insert(0, "task", labels[part][ints[:, 0]])
-        yield chunks
+        yield ChunkArrays(order[part], ints[:, 0], ints[:, 1], out)
+
+
+def _chunk_table(schedule: Schedule, found: ChunkArrays) -> pd.DataFrame:
+    """Return chunks under the labels of their tasks."""
+    names = ["alpha", "send_start", "send_end", "compute_end"]
+    chunks = pd.DataFrame(found.times, columns=names)
+    chunks.insert(0, "node", found.node)
+    labels = schedule.tasks.index.take(found.tasks).to_numpy()
+    chunks.insert(0, "task", labels[found.task])
+    return chunks

@@ -378,7 +378,7 @@ def test_a_node_and_the_link_are_not_used_again_before_the_next_window(policy, m
         assert e.is_large
         seen = []
         for table in (first, first.assign(node=1 - first["node"]) if reading else first, second):
-            chunks = check_chunks.Chunks(table, s.tasks.index)
+            chunks = check_chunks.Chunks.from_table(table, s.tasks.index)
             rules = check_chunks._exclusion_rules_of_batch(e, chunks, held[0], sent)
             seen.append([rule for rule, _, holds in rules if not np.all(holds)])
         assert seen[0] == seen[2] == []

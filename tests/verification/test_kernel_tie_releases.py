@@ -65,7 +65,7 @@ def test_every_kernel_is_tied():
         "send_fraction",
         "optimal_completion", "instalment", "first_round_chunk", "rounds_time",
         "fill_loads", "fill_sends", "scale_shares", "compute_chunks",
-        "next_released", "choose_nodes", "fill_chunks",
+        "choose_nodes", "fill_chunks",
         "fill_n_min", "fill_opr_loads", "fill_equal_loads",
         "fill_equal_finish_loads", "fill_remodel_loads", "fill_optimum_loads", "fill_round_loads",
         "receiving_nodes", "time_in_rounds", "time_from_common_start", "n_min_from",

@@ -170,19 +170,6 @@ def compute_chunks(entry, chunks, state):
 
 
 @compiled
-def next_released(start, after, last, span, free):
-    """Return the node that is released next after start, behind (after, last) in order, or -1."""
-    best = -1
-    for node in range(len(free)):
-        time = free[node]
-        if is_due(time, start, span) or time < after or (time == after and node <= last):
-            continue
-        if best < 0 or time < free[best]:
-            best = node
-    return best
-
-
-@compiled
 def choose_nodes(start, n, early, span, free, chosen, release):
     """Find n nodes for a task: the lowest idle ones, then those that are released first."""
     found = 0
@@ -190,16 +177,21 @@ def choose_nodes(start, n, early, span, free, chosen, release):
         if found < n and is_due(free[node], start, span):
             chosen[found], release[found] = node, start
             found += 1
-    if found < n and not early:
+    if found == n:
+        return True
+    if not early or n > len(free):
         return False
-    after, last = start, -1  # in order of (free, node)
-    while found < n:
-        node = next_released(start, after, last, span, free)
-        if node < 0:
-            return False
-        after, last = free[node], node
-        chosen[found], release[found] = node, free[node]
-        found += 1
+    end = found  # those released later stand from `found` to `end`, in order of (free, node)
+    for node in range(len(free)):
+        time = free[node]
+        if is_due(time, start, span) or (end == n and time >= release[n - 1]):
+            continue
+        at = min(end, n - 1)
+        while at > found and time < release[at - 1]:
+            chosen[at], release[at] = chosen[at - 1], release[at - 1]
+            at -= 1
+        chosen[at], release[at] = node, time
+        end = min(end + 1, n)
     return True
 
 
