@@ -17,6 +17,8 @@ PROGRESS_VARIABLE = "DLSIM_PROGRESS"
 SILENT_SECONDS, MAX_LINE_INTERVAL, MIN_REPORT_INTERVAL = 2.0, 30.0, 0.2
 #: How a bar that moves with the time ends.
 TIMED_FORMAT = "{l_bar}{bar}| {n:.0f} of about {total:.0f} s"
+#: Letters of a bar in a notebook.
+NOTEBOOK_LETTERS = 64
 _status = ["starting"]
 #: Moves the bar of `shared_bar` by so many units; holds one function at most.
 _move_shared_bar: list[Callable[[int], None]] = []
@@ -152,22 +154,23 @@ def _move_with_time(label: str, seconds: float, over: threading.Event) -> None:
 @contextmanager
 def _shown_bar(**look: Any) -> Iterator[Any]:
     """Show a bar of tqdm in a notebook or a terminal; nothing of it is left in the end."""
-    if not _is_in_notebook():
-        from tqdm import tqdm  # imported late: most computations are short
+    from tqdm import tqdm  # imported late: most computations are short
 
+    if not _is_in_notebook():
         with tqdm(**look, disable=None, leave=False) as bar:
             yield bar
         return
     from IPython.display import display
-    from tqdm.notebook import tqdm_notebook
 
-    bar = tqdm_notebook(**look, display=False)
-    place = display(bar.container, display_id=True)
+    # text, not a widget: a browser reports an error where one is gone before it has been drawn
+    text_bar: Any = tqdm(**look, gui=True, ncols=NOTEBOOK_LETTERS)
+    place = display({"text/plain": str(text_bar)}, raw=True, display_id=True)
+    text_bar.display = lambda: place.update({"text/plain": str(text_bar)}, raw=True)
     try:
-        yield bar
+        yield text_bar
     finally:
-        bar.container.close()
-        # a notebook that is saved and opened again would show an error in place of the bar
+        text_bar.close()
+        # a notebook that is saved keeps no bar that has stopped
         place.update({"text/plain": ""}, raw=True)
 
 
