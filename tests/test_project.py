@@ -432,13 +432,6 @@ class TestNotebook:
         nbformat.validate(notebook)
         assert notebook.metadata.kernelspec.name == "python3"
 
-    def test_carries_no_results(self, path):
-        dirty = [
-            cell.id for cell in code_cells(path) if cell.outputs or cell.execution_count is not None
-        ]
-        assert dirty == []
-        assert "widgets" not in nbformat.read(path, as_version=4).metadata
-
     def test_first_code_cell_is_the_one_parameters_cell(self, path):
         """Only the place of the conclusions, whose code no page shows, may stand before it."""
         cells = cells_on_pages(path)

@@ -135,13 +135,31 @@ class _Job:
         """Return all that its results depend on."""
         results = {"results": _results_digest(self)} if self.is_scorecard else {}
         return results | {
-            "notebook": content_digest(read_bytes(self.source)),
+            "notebook": content_digest(without_outputs(read_bytes(self.source))),
             "sources": package_digest(),
             "material": _material_digest(),
             "figures": self.environment.get(FORMAT_VARIABLE, "png"),
             "latex": LATEX_VARIABLE in self.environment,
             "parameters": {k: v for k, v in self.values.items() if k not in _WITHOUT_EFFECT},
         }
+
+
+def without_outputs(data: bytes) -> bytes:
+    """Return a notebook without stored outputs and what is recorded of them.
+
+    A run begins with it: a cell that it does not reach has no output of an earlier one.
+    """
+    try:
+        book = json.loads(data)
+        for cell in book["cells"]:
+            cell["metadata"].pop("dlsim", None)
+            if cell["cell_type"] == "code":
+                cell["outputs"], cell["execution_count"] = [], None
+        for name in ("dlsim", "widgets"):
+            book["metadata"].pop(name, None)
+        return json.dumps(book).encode()
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return data  # no notebook: it fails with its own words when it is run
 
 
 @functools.cache
@@ -203,7 +221,7 @@ def run_notebook(job: _Job, stop: threading.Event) -> NotebookResult:
 def _start(job: _Job, mark: str) -> "subprocess.Popen[bytes]":
     """Start the process of a notebook; its standard input closes when this process is gone."""
     copy = job.work / job.source.name
-    copy.write_bytes(read_bytes(job.source, MAX_TABLE_BYTES))
+    copy.write_bytes(without_outputs(read_bytes(job.source, MAX_TABLE_BYTES)))
     request = {
         "notebook": str(copy),
         "values": job.values,

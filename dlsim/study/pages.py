@@ -76,7 +76,7 @@ _WIDGET_STATE = "application/vnd.jupyter.widget-state+json"
 _SCRIPT = "application/javascript"
 #: Tag of the cells that papermill adds to a notebook that failed.
 PAPERMILL_ERROR = "papermill-error-cell-tag"
-PANEL = "An interactive panel: open this notebook with `dlsim lab` to use it."
+PANEL = "An interactive panel: open this notebook with `dlsim lab` and run its cell."
 _PICTURES = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg", ".gif": "gif", ".svg": "svg+xml"}
 _PICTURES_OF_CELLS = {"image/png", "image/jpeg", "image/svg+xml"}
 _HEADING = re.compile(r"^#+ +(.+)$", re.M)
