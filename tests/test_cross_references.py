@@ -69,12 +69,14 @@ def changelog_of_this_version():
 
 PAGES = [ROOT / name for name in ("README.md", ".github/CONTRIBUTING.md", "data/README.md")]
 PAGES += [*NOTEBOOKS.values(), *sorted((ROOT / "notebooks" / "book").glob("*.md"))]
-TEXTS = {path.relative_to(ROOT).as_posix(): markdown_of(path) for path in PAGES}
-TEXTS["CHANGELOG.md"] = changelog_of_this_version()
-TEXTS |= {
-    path.relative_to(ROOT).as_posix(): comments_of(path)
-    for path in sorted((ROOT / "dlsim").rglob("*.py"))
-}
+PAGES += [ROOT / "CHANGELOG.md", *sorted((ROOT / "dlsim").rglob("*.py"))]
+
+
+def text_of(page):
+    """Return what a page, a notebook or a module says to its reader."""
+    if page.name == "CHANGELOG.md":
+        return changelog_of_this_version()
+    return comments_of(page) if page.suffix == ".py" else markdown_of(page)
 
 
 def missing_notebooks(text):
@@ -126,9 +128,9 @@ def is_there(dotted):
     return False
 
 
-@pytest.mark.parametrize("name", TEXTS)
-def test_what_a_text_names_is_there(name):
-    text, page = TEXTS[name], ROOT / name
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_what_a_text_names_is_there(page):
+    text = text_of(page)
     assert list(missing_notebooks(text)) == []
     if page.suffix != ".py":
         assert list(missing_targets(text, page)) == []
@@ -157,7 +159,7 @@ def test_the_search_finds_what_is_missing():
 
 def test_the_notebooks_that_draw_a_bound_compute_it():
     """10-theory names the notebooks in which the bound of every planner is drawn."""
-    (text,) = re.findall(r"[^;]*draw this bound", TEXTS["notebooks/10-theory.ipynb"])
+    (text,) = re.findall(r"[^;]*draw this bound", markdown_of(NOTEBOOKS["10-theory"]))
     draw = {
         name for name, path in NOTEBOOKS.items() if "clairvoyant_bound(" in path.read_text("utf-8")
     }

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.scale import TRIES_ALL
 from tests.helpers.small_notebooks import write_notebook
 
 ROOT = Path(__file__).parents[1]
@@ -59,10 +60,11 @@ def run(words, folder, **environment):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("words", "path"),
-    [(["-P", "-c", CODE], "."), (["-P", "-c", CODE], "FOLDER"), (["-m", "dlsim"], "")],
-)
+#: How a command may come by its dlsim: its words, and the search path of its Python.
+WAYS = [(["-P", "-c", CODE], "."), (["-P", "-c", CODE], "FOLDER"), (["-m", "dlsim"], "")]
+
+
+@pytest.mark.parametrize(("words", "path"), WAYS if TRIES_ALL else WAYS[:1])
 def test_a_notebook_and_its_workers_run_the_clone(clone, tmp_path, words, path):
     (tmp_path / "mine").mkdir()
     source = write_notebook(tmp_path / "mine" / "own.ipynb", SAY)
@@ -77,6 +79,13 @@ def test_a_notebook_and_its_workers_run_the_clone(clone, tmp_path, words, path):
         str(clone / "dlsim"),
     }
     assert found.count("random.py") == 1
+
+
+@pytest.mark.parametrize(("words", "path"), [(["-P"], "."), (["-P"], "FOLDER"), ([], "")])
+def test_every_process_begins_with_the_folder_of_the_command(clone, words, path):
+    code = "from dlsim.processes import code_to_import_dlsim as code; print(code())"
+    done = run([*words, "-c", code], clone, PYTHONPATH=path.replace("FOLDER", str(clone)))
+    assert f"root = {str(clone)!r}" in done.stdout.splitlines(), done.stderr
 
 
 def test_a_kernel_of_lab_runs_the_clone(clone, tmp_path):

@@ -13,8 +13,8 @@ from IPython.core.interactiveshell import InteractiveShell
 from matplotlib.figure import Figure
 from PIL import Image
 
+from dlsim.cli import main
 from dlsim.study import results, save, session, start
-from dlsim.study.notebooks import run_all
 from dlsim.study.results import Results
 from tests.helpers.small_notebooks import write_notebook
 
@@ -89,6 +89,11 @@ start("mcdf", out);"""
 DRAW = """_, ax = plt.subplots()
 ax.plot([1, 2])
 save("mcdf-one")"""
+FOR_A_PAPER = """import pandas as pd
+plt.plot([1, 2])
+rows = {"load": 0.5, "policy": ["MCDF", "a_b"], "estimate": [0.25, 0.35]}
+ends = {"low": [0.2, 0.3], "high": [0.3, 0.4], "n": 10}
+save("mcdf-mine", pd.DataFrame(rows | ends));"""
 TABLE = 'import pandas as pd\nsave("mcdf-two", pd.DataFrame({"a": [1]}))'
 
 
@@ -100,13 +105,26 @@ def pictures_of(book):
     ]
 
 
-def test_a_notebook_shows_the_picture_that_was_written(tmp_path):
-    source = write_notebook(tmp_path / "one.ipynb", START, DRAW, f"{DRAW.replace('1, 2', '2, 1')};")
-    (result,) = run_all([source], out=tmp_path / "out")
-    assert result.status == "ok", result.error
-    shown = [one for one in pictures_of(nbformat.read(result.path, 4)) if one]
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory):
+    """The results of a notebook that draws, by the command that also asks for PDF and LaTeX."""
+    folder = tmp_path_factory.mktemp("drawn")
+    again = f"{DRAW.replace('1, 2', '2, 1')};"
+    source = write_notebook(folder / "one.ipynb", START, FOR_A_PAPER, DRAW, again)
+    words = ["run", str(source), "--out", str(folder / "out"), "--figures", "pdf", "--latex"]
+    assert main(words) == 0
+    return folder / "out"
+
+
+def test_pictures_and_tables_for_a_paper_are_written_if_asked_for(drawn):
+    assert (drawn / "figures" / "mcdf-mine.pdf").read_bytes().startswith(b"%PDF")
+    assert r"a\_b & $0.350 \pm 0.050$ \\" in (drawn / "data" / "mcdf-mine.tex").read_text()
+
+
+def test_a_notebook_shows_the_picture_that_was_written(drawn):
+    shown = [one for one in pictures_of(nbformat.read(drawn / "notebooks" / "one.ipynb", 4)) if one]
     assert [len(one) for one in shown[-2:]] == [1, 1]  # shown once
-    written = (tmp_path / "out" / "figures" / "mcdf-one.png").read_bytes()
+    written = (drawn / "figures" / "mcdf-one.png").read_bytes()
     first, second = (base64.b64decode(one[0].data["image/png"]) for one in shown[-2:])
     assert first != second == written
     (width, height), told = struct.unpack(">ii", written[16:24]), shown[-1][0].metadata["image/png"]
