@@ -20,12 +20,13 @@ from dlsim.study.results import load_figures
 
 THUMBNAILS, PAGE = "data/figures/gallery", "notebooks/README.md"
 #: The most pixels of a thumbnail, its colours, and thumbnails side by side.
-SIZE, COLORS, COLUMNS = (300, 240), 32, 3
+SIZE, COLORS, COLUMNS = (300, 240), 64, 3
 HEAD = """# The notebooks, and what they show
 
 A notebook opens with the outputs of the release's run at full scale, where it has stored ones:
 tables, verdicts and pictures. Click a picture to open its notebook. `dlsim lab` opens a copy in
-which you can change and run every cell. Begin with 00-start-here or 70-explore.
+which you can change and run every cell. Begin with [00-start-here](00-start-here.ipynb)
+or [70-explore](70-explore.ipynb).
 """
 
 
@@ -76,7 +77,7 @@ def first_sentence(text: str) -> str:
     paragraphs = [one.strip() for one in re.split(r"\n\n|\n(?=- )", text)]
     prose = next((one for one in paragraphs if re.match(r"(?!```)[^#|!<$-]", one)), "")
     line = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", " ".join(prose.split()))
-    return re.split(r"(?<=[.?!])\**\s+(?=[A-Z*`])", line)[0].replace("|", r"\|")
+    return re.split(r"(?<=[.?!])\**\s+(?=[A-Z*`])", line)[0]
 
 
 def about(name: str, book: dict[str, Any]) -> tuple[str, str]:
@@ -97,27 +98,27 @@ def thumbnail(png: bytes) -> bytes:
     picture.thumbnail(SIZE, Image.Resampling.LANCZOS)
     source, stream = PngInfo(), io.BytesIO()
     source.add_text("Source", hashlib.sha256(png).hexdigest())
-    small = picture.quantize(COLORS, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+    small = picture.quantize(COLORS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
     small.save(stream, format="png", optimize=True, pnginfo=source)
     return stream.getvalue()
 
 
 def page_of(books: dict[str, dict[str, Any]]) -> str:
-    """Return the page of the gallery."""
+    """Return the page of the gallery; its tables are HTML, so that all columns are equally wide."""
     parts = [HEAD]
     for name, book in books.items():
         title, sentence = about(name, book)
-        parts.append(f"\n## [{title}]({name}.ipynb)\n\n{sentence}\n")
-        groups = list(groups_of(book))
-        for begin in range(0, len(groups), COLUMNS):
-            row = groups[begin : begin + COLUMNS]
-            pictures = [
-                f"[![{one.title}](../{THUMBNAILS}/{one.name}.png)]({name}.ipynb)" for one in row
-            ]
-            lines = [pictures, ["---"] * len(row), [one.sentence for one in row]]
-            table = "".join(f"| {' | '.join(line)} |\n" for line in lines)
-            parts.append("\n" + table)
-    return "".join(parts)
+        parts.append(f"## [{title}]({name}.ipynb)\n\n{sentence}\n")
+        cells = [
+            f'<td width="{100 // COLUMNS}%" valign="top">\n\n'
+            f"[![{one.title}](../{THUMBNAILS}/{one.name}.png)]({name}.ipynb)\n\n"
+            f"{one.sentence}\n\n</td>\n"
+            for one in groups_of(book)
+        ]
+        rows = ["".join(cells[i : i + COLUMNS]) for i in range(0, len(cells), COLUMNS)]
+        if rows:
+            parts.append("<table>\n<tr>\n" + "</tr>\n<tr>\n".join(rows) + "</tr>\n</table>\n")
+    return "\n".join(parts)
 
 
 def write_gallery(root: Path, books: dict[str, dict[str, Any]]) -> None:

@@ -205,8 +205,9 @@ def test_the_gallery_has_a_picture_and_a_sentence_of_each_section(restored):
     cell = code_cells(json.loads(path.read_text()))[1]
     assert (root / "notebooks" / "README.md").read_text().partition("\n## ")[2] == (
         "[Title](20-mcdf.ipynb)\n\nMCDF does not refuse the fewest tasks.\n\n"
-        f"| [![A picture](../data/figures/gallery/{cell['id']}.png)](20-mcdf.ipynb) |\n"
-        "| --- |\n| It is white. |\n"
+        '<table>\n<tr>\n<td width="33%" valign="top">\n\n'
+        f"[![A picture](../data/figures/gallery/{cell['id']}.png)](20-mcdf.ipynb)\n\n"
+        "It is white.\n\n</td>\n</tr>\n</table>\n"
     )
 
 
