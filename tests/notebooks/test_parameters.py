@@ -32,6 +32,14 @@ def cells_of(name):
     return cells[tagged.index(True) :]
 
 
+@functools.cache
+def compiled_cells(name):
+    """Return the code of the cells of a notebook in which a wrong parameter is refused."""
+    return [
+        compile(ast.parse(one.source), one.id, "exec") for one in cells_of(name)[: MOST_CELLS + 1]
+    ]
+
+
 def declared(name):
     """Return the parameters of a notebook that have an effect: type and default by name."""
     source = cells_of(name)[0].source
@@ -48,13 +56,13 @@ def declared(name):
 def refusal(name, folder, monkeypatch, **given):
     """Return what the first cells of a notebook say about parameters; "" if they take them."""
     monkeypatch.chdir(folder)
-    first, *others = cells_of(name)
+    first, *others = compiled_cells(name)
     space = {}
-    exec(first.source, space)
+    exec(first, space)
     space |= {"out": str(folder / "results"), **given}
-    for cell in others[:MOST_CELLS]:
+    for cell in others:
         try:
-            exec(compile(ast.parse(cell.source), cell.id, "exec"), space)
+            exec(cell, space)
         except InputError as error:
             return str(error)
     return ""

@@ -321,7 +321,7 @@ def test_every_switch_alone_is_the_twins(switch):
     """One switch changed on the same instances: it agrees, and it matters somewhere."""
     moved = count = 0
     for policy in ACTS_ON.get(switch, IN_LINE):
-        for k in range(scale_count(6, LONG, least=2)):
+        for k in range(scale_count(6, LONG, least=1)):
             base = BESIDE.get(switch, {})
             _, instance, _ = seeded_for(policy, (switch, k), base)
             default = instance.exact(policy, base)
