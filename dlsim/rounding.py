@@ -23,7 +23,7 @@ _EPS = np.finfo(float).eps
 
 
 def times_equal(
-    first: Any, second: Any, span: Any, ulps: int = MAX_ULPS, slack: Any = 0.0
+    first: Any, second: Any, span: Any, ulps: Any = MAX_ULPS, slack: Any = 0.0
 ) -> NDArray[np.bool_]:
     """Tell whether two times (or durations) are equal up to rounding.
 
@@ -33,7 +33,7 @@ def times_equal(
         The times.
     span : float or array
         The duration from which they were computed.
-    ulps : int
+    ulps : int or array
         Allowed roundings of the clock.
     slack : float or array
         A further allowance, such as `time_tolerance` if releases were merged.

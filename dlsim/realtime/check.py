@@ -72,7 +72,10 @@ def _task_rules(schedule: ScheduleArrays) -> Iterator[TestedRule]:
     in_time = not_after(schedule.arrival, schedule.start, schedule.scale)
     yield "no task starts before it arrives", index, ~ran | in_time
     late = overrun(schedule.completion, schedule.arrival, schedule.deadline)
+    # paper M's rule gives the completion at once, all others add up the chunks
+    clock = (schedule.policy.partition != "opr") * schedule.roundings * np.finfo(float).eps
     doubt = time_tolerance(schedule.deadline, schedule.completion)
+    doubt += clock * np.abs(schedule.completion)
     told_so = (
         (schedule.missed == (late > 0))
         | (np.abs(late) <= doubt)
@@ -86,7 +89,7 @@ def _task_rules(schedule: ScheduleArrays) -> Iterator[TestedRule]:
         # n sends in turn, after releases that count as one
         even = schedule.policy.partition == "equal"
         loose = (
-            MAX_ULPS + even * schedule.cluster.nodes,
+            MAX_ULPS + even * schedule.roundings,
             even * time_tolerance(schedule.scale, schedule.estimate),
         )
         ends_then = times_equal(schedule.start + span, schedule.completion, span, *loose)
@@ -95,10 +98,11 @@ def _task_rules(schedule: ScheduleArrays) -> Iterator[TestedRule]:
         yield "estimate is the completion", index, ~ran | same
     else:
         span = RELATIVE_ROUNDING * (schedule.estimate - schedule.start)
+        span += clock * np.abs(schedule.estimate)
         safe = not_after(schedule.completion - span, schedule.estimate, schedule.scale)
         yield "no task is complete after its estimate", index, ~ran | safe
         by_chunks = np.isin(schedule.kind, [SPLIT_KINDS.index(kind) for kind in _PLANNED_BY_CHUNKS])
-        loose = MAX_ULPS + schedule.cluster.nodes, time_tolerance(schedule.scale, schedule.estimate)
+        loose = MAX_ULPS + schedule.roundings, time_tolerance(schedule.scale, schedule.estimate)
         same = times_equal(
             schedule.estimate, schedule.completion, schedule.estimate - schedule.start, *loose
         )
@@ -173,7 +177,7 @@ def _link_free_times(schedule: ScheduleArrays) -> Floats:
     """Return when the last send of each task ends if tasks share the link, else -inf."""
     if schedule.reading.link != "shared":
         return np.full(len(schedule.index), -np.inf)
-    if schedule.policy.partition not in ("opr", "equal"):
+    if schedule.policy.partition != "opr":
         return schedule.reduce_chunks("send_end")
     sending = schedule.sigma * schedule.cluster.cms + schedule.nodes * schedule.cluster.st
     return schedule.start + sending

@@ -190,6 +190,15 @@ class ScheduleArrays:
         #: The duration that tells two instants apart, and where the engine's clock begins.
         self.scale, self.origin = span_of(self.sigma, self.table), time_offset(self.arrival)
 
+    @property
+    def roundings(self) -> Indices:
+        """How often the clock of a task's instants is rounded: once per chunk.
+
+        A task sends its chunks in turn, nodes times rounds of them, and each send is one addition,
+        whose error is at most half a unit in the last place.
+        """
+        return self.nodes * np.maximum(self.rounds, 1)
+
     def cut(self, rows: Indices) -> "ScheduleArrays":
         """Return the arrays of some tasks alone, beside what holds for the whole schedule."""
         part = copy.copy(self)
@@ -278,7 +287,7 @@ def _rules_of_batch(
     cluster, present, task, sent_chunks = schedule.cluster, chunks.names, chunks.task, chunks
     # an optimum's shares are differences between instants of the engine's clock
     instants = schedule.estimate - schedule.origin
-    clock = (MAX_ULPS + cluster.nodes) * np.finfo(float).eps * instants
+    clock = (MAX_ULPS + schedule.roundings) * np.finfo(float).eps * instants
     clock *= schedule.kind == SPLIT_KINDS.index("optimum")
     slack = clock / (schedule.sigma * (cluster.cms + cluster.cps))
     sums = times_equal(chunks.total(chunks.alpha), 1.0, 1.0, slack=slack)
@@ -298,7 +307,8 @@ def _rules_of_batch(
     yield "the first send starts with the task", present, first[chunks.tasks]
     if schedule.policy.partition == "opr":
         ends, span = schedule.completion[task], (schedule.completion - schedule.start)[task]
-        together = times_equal(chunks.compute_end, ends, span, MAX_ULPS + cluster.nodes)
+        ulps = (MAX_ULPS + schedule.roundings)[task]
+        together = times_equal(chunks.compute_end, ends, span, ulps)
         yield "all nodes of a task finish together", chunks.labels, together
         if not schedule.positive.all():
             sent_chunks = chunks.select(chunks.alpha > 0)
@@ -383,8 +393,9 @@ def _release_rules(
         )
     even = times_equal(per_chunk.load * per_chunk.n, per_chunk.sigma, per_chunk.sigma)
     yield "equal shares are equal", index, ~per_chunk.split_by("equal", "pieces") | even
+    ulps = MAX_ULPS + schedule.roundings
     ends = times_equal(
-        chunks.compute_end, per_chunk.estimate, 0.0, MAX_ULPS + cluster.nodes, per_chunk.slack
+        chunks.compute_end, per_chunk.estimate, 0.0, ulps[chunks.task], per_chunk.slack
     )
     optimal = per_chunk.split_by("equal finish", "optimum")
     yield "all nodes of an optimally split task finish together", index, ~optimal | ends
@@ -403,10 +414,8 @@ def _release_rules(
         grown = times_equal(per_chunk.load, ahead, per_chunk.sigma)
         yield "rounds grow so that no node waits", index, first | grown
     yield from _fewest_nodes_rules(schedule, chunks, per_chunk)
-    ulps, slack = MAX_ULPS + cluster.nodes, per_chunk.slack_of_task
-    together = times_equal(
-        chunks.reduce_by_task(np.fmax, chunks.compute_end), schedule.completion, 0.0, ulps, slack
-    )
+    last_end, slack = chunks.reduce_by_task(np.fmax, chunks.compute_end), per_chunk.slack_of_task
+    together = times_equal(last_end, schedule.completion, 0.0, ulps, slack)
     yield "a task is complete when its last node is", chunks.names, together[chunks.tasks]
 
 
@@ -528,10 +537,9 @@ def _load_within(
 
 def _end_slack(schedule: ScheduleArrays, chunks: Chunks) -> Floats:
     """Return the rounding error of each chunk's end, a sum over the chunks sent before."""
-    clock = (MAX_ULPS + schedule.cluster.nodes) * np.finfo(float).eps * np.abs(chunks.compute_end)
-    return np.asarray(
-        RELATIVE_ROUNDING * (schedule.completion - schedule.start)[chunks.task] + clock
-    )
+    clock = (MAX_ULPS + schedule.roundings) * np.finfo(float).eps
+    span = RELATIVE_ROUNDING * (schedule.completion - schedule.start)
+    return np.asarray(span[chunks.task] + clock[chunks.task] * np.abs(chunks.compute_end))
 
 
 def _exclusion_rules(schedule: ScheduleArrays, chunks: Chunks) -> Iterator[TestedRule]:

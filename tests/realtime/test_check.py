@@ -1,6 +1,7 @@
 """Every rule of `Schedule.check` refuses a schedule that breaks it, and no other."""
 
 import dataclasses
+import itertools
 import re
 
 import numpy as np
@@ -22,7 +23,7 @@ from dlsim.realtime import (
 )
 from dlsim.realtime.model import SWITCHES_M
 from tests.helpers.scale import LONG, TRIES_ALL, scale_count
-from tests.helpers.strategies import PAPER_M, ROWS, any_reading, seeded
+from tests.helpers.strategies import ALL_ROWS, BARE, PAPER_M, ROWS, any_reading, seeded
 
 #: N=2, Cms=Cps=1: E(1) = 2 sigma, E(2) = 4/3 sigma.
 TWO = Cluster(nodes=2, cms=1, cps=1)
@@ -325,6 +326,43 @@ def test_many_nodes_and_late_clocks_pass(cluster, at):
             simulate(
                 late_tasks(cluster, at), cluster, policy, Reading.from_switches(switches)
             ).check()
+
+
+@pytest.mark.parametrize("at", [1e6, 1e9, 1e12])
+@pytest.mark.parametrize("policy", ALL_ROWS)
+def test_tasks_that_are_short_beside_the_clock_pass(policy, at):
+    """The clock runs from a task at 0; deadlines are those that were met, so roundings decide."""
+    row, sizes = ALL_ROWS[policy], 10 ** np.random.default_rng(6).uniform(-2, 2, 25)
+    set_up = 0.0 if row.partition in BARE else 0.01
+    costs = (64, 10, 0.5, set_up, set_up), (256, 1, 1e3, set_up, set_up)
+    for cost, switches in itertools.product(costs, ({}, {"link": "shared"}, {"release": "finish"})):
+        cluster, reading = Cluster(*cost), Reading.from_switches(switches)
+        late = late_tasks(cluster, at)
+        table = pd.concat([late.head(1).assign(arrival=0.0), late], ignore_index=True)
+        table = table.assign(sigma=sizes, user_key=sizes)
+        s = simulate(table, cluster, row, reading, ignore="user_key")
+        s.check()
+        met = s.tasks["estimate"] - s.tasks["arrival"]
+        table["deadline"] = met.fillna(table["deadline"])
+        tight = simulate(table, cluster, row, reading, ignore="user_key")
+        tight.check()
+        assert not tight.tasks["missed"].any() or not row.admission
+
+
+@pytest.mark.parametrize("policy", ["FIFO-UMR-MN", "FIFO-EQ-MN"])
+def test_a_task_may_overrun_by_the_roundings_of_its_sends_and_no_more(policy):
+    """Half a unit in the last place for each of the n x rounds sends, which were added up."""
+    rows = [[0, 1.0, 1e6], [1e9, 0.03, 0.302]]
+    s = ran(policy, rows, Cluster(64, 10, 0.5))
+    sends = len(s.chunks.query("task == 1"))
+    assert sends > 1
+    ulp, due = np.spacing(1e9), 1e9 + 0.302
+    late = changed(s, 1, estimate=due, completion=due + sends / 2 * ulp, missed=True)
+    with pytest.raises(ScheduleError, match=r"^(?!a guaranteed task|no task is complete after)"):
+        late.check()
+    later = changed(s, 1, estimate=due, completion=due + (3 * sends + 40) * ulp, missed=True)
+    with pytest.raises(ScheduleError, match=r"^a guaranteed task meets its deadline: broken by"):
+        later.check()
 
 
 @pytest.mark.parametrize(
