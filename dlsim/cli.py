@@ -56,6 +56,7 @@ def open_lab(args: argparse.Namespace) -> int:
     folder = Path(os.path.abspath(os.path.expanduser(args.dir)))
     done = copy_notebooks(folder)
     _write_lab_kernel(folder)
+    _sign_notebooks(folder / name for name in done["copied"] + done["updated"])
     counts = ", ".join(f"{len(names)} {what}" for what, names in done.items() if names)
     print(f"notebooks in {args.dir}: {counts or 'complete and unchanged'}")
     for name in done["kept"]:
@@ -118,6 +119,21 @@ def _write_lab_kernel(folder: Path) -> None:
     name, kernel = f"{LAB_KERNELS}/kernels/python3/kernel.json", kernel_of_this_python()
     if home.file_digest(name) != content_digest(kernel):
         home.write(name, kernel)
+
+
+def _sign_notebooks(paths: Iterable[Path]) -> None:
+    """Tell Jupyter that these files of ours hold no outputs of a stranger.
+
+    It shows tables without their styles else. Where it cannot keep this, it goes on so.
+    """
+    import nbformat
+    from nbformat.sign import NotebookNotary
+
+    with suppress(OSError, ValueError):
+        notary = NotebookNotary()
+        for path in paths:
+            if path.suffix == ".ipynb":
+                notary.sign(nbformat.read(path, as_version=4))
 
 
 def lab_command(folder: Path, args: argparse.Namespace) -> list[str]:

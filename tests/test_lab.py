@@ -7,13 +7,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import nbformat
 import pytest
+from nbformat.sign import NotebookNotary
 
 from dlsim import cli, files, output_folder
 from dlsim.cli import copy_notebooks, main
 from dlsim.errors import InputError
 from dlsim.files import shared_folder
 from dlsim.output_folder import RECORD_FILE
+from tests.helpers.small_notebooks import write_notebook
 
 NOTEBOOKS = shared_folder("notebooks")
 START = NOTEBOOKS / "00-start-here.ipynb"
@@ -153,6 +156,27 @@ def run(capsys, *words):
     return code, capsys.readouterr().err
 
 
+def test_jupyter_trusts_what_is_copied_and_nothing_else(tmp_path, monkeypatch):
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.setattr(os, "execve", lambda *_: None)
+    monkeypatch.setattr(subprocess, "call", lambda *_, **__: 0)
+    assert main(["lab", "--dir", str(tmp_path / "copy")]) == 0
+    mine = write_notebook(tmp_path / "copy" / "notebooks" / "mine.ipynb", "1")
+    kept = write_notebook(tmp_path / "copy" / "notebooks" / "20-mcdf.ipynb", "2")
+    assert main(["lab", "--dir", str(tmp_path / "copy")]) == 0  # both are kept as they are
+    notary = NotebookNotary()
+    trusted = {
+        path.name: notary.check_signature(nbformat.read(path, as_version=4))
+        for path in mine.parent.glob("*.ipynb")
+    }
+    copied = {path.name for path in NOTEBOOKS.glob("*.ipynb")} - {kept.name}
+    assert {name for name, is_trusted in trusted.items() if is_trusted} == copied
+    assert set(trusted) - copied == {mine.name, kept.name}
+    (tmp_path / "unwritable").touch()
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "unwritable"))
+    assert main(["lab", "--dir", str(tmp_path / "another")]) == 0
+
+
 def test_what_cannot_be_is_refused_in_words(suite, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(os, "execve", lambda *_: pytest.fail("started"))
     (tmp_path / "file").touch()
@@ -181,6 +205,7 @@ def test_further_words_go_to_jupyter_lab(suite, tmp_path, monkeypatch, capsys):
         raise SystemExit(0)
 
     monkeypatch.setenv("JUPYTER_CONFIG_PATH", "mine")
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.setattr(os, "execve", become)
     monkeypatch.setattr(subprocess, "call", lambda words, env: become("", words, env))
     for words in (["--no-browser", "--port", "8901", "--ip=0.0.0.0"], ["--", "--debug"]):
