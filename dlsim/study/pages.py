@@ -8,10 +8,10 @@ text, and of the files of this machine a page holds only pictures of its own fol
 A batch of notebooks leaves beside them their pages, the results page, and run.json. The results
 page is the page of the notebook 90-scorecard. Pages are written when a notebook failed, too.
 
-90-scorecard shows all verdicts of a suite side by side: a list of claims, tables, a picture.
-Nothing is measured here. What a run left is taken where there is a run, and the reference
-results that travel with dlsim for every paper that it does not hold. Links lead from the folder of
-the notebook to the files of a folder of results; the page mends them.
+90-scorecard shows all verdicts of a suite side by side. Nothing is measured here. First come the
+verdicts and pictures at full scale that travel with dlsim, then the pictures of a run, then one
+table of all claims with the verdict of the run beside that at full scale. Links lead from the
+folder of the notebook to the files of a folder of results; the page mends them.
 """
 
 import base64
@@ -52,6 +52,7 @@ from dlsim.study.claims import (
 from dlsim.study.notebooks import NotebookResult
 from dlsim.study.plain_text import WITHOUT_FORMULAS
 from dlsim.study.results import FigureRow, load_figures, paper_of
+from dlsim.study.scorecard import write_interval
 from dlsim.study.sweeps import count_workers
 from dlsim.study.verdict import with_sentences
 
@@ -256,6 +257,12 @@ def _address(target: Path, page: Path) -> str:
     return quote(Path(os.path.relpath(target, page.parent)).as_posix())
 
 
+def _as_data(picture: Path) -> str:
+    """Return a picture as an address that holds it."""
+    code = base64.b64encode(files.read_bytes(picture, MAX_TABLE_BYTES)).decode()
+    return f"data:image/{_PICTURES[picture.suffix.lower()]};base64,{code}"
+
+
 def _mend(
     found: re.Match[str],
     root: Path,
@@ -284,8 +291,7 @@ def _mend(
     is_allowed = any(picture.is_relative_to(folder) for folder in allowed)
     kind = _PICTURES.get(picture.suffix.lower())
     if attribute.endswith("src") and is_allowed and kind and picture.is_file():
-        code = base64.b64encode(files.read_bytes(picture, MAX_TABLE_BYTES)).decode()
-        return f'{attribute}="data:image/{kind};base64,{code}"'
+        return f'{attribute}="{_as_data(picture)}"'
     return attribute.removesuffix("href").removesuffix("src") + 'data-absent=""'
 
 
@@ -557,18 +563,52 @@ def plot_counts(frame: pd.DataFrame) -> "Axes":
     return ax
 
 
+def claims_beside(card: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return every claim once, with its verdict at full scale and that of a run.
+
+    `card` is what `read_scorecards` returns. Of the claims, in the order of data/claims.toml,
+    ``full`` is the shipped verdict with its sentences and ``own`` that of the run; None where there
+    is none. ``word`` is the verdict at full scale, or else that of the run.
+    """
+    own = card[card["origin"] != REFERENCE]
+    both = {"full": _by_claim(_read_shipped()), "own": _by_claim(own)}
+    rows = []
+    for claim in load_claims():
+        row: dict[str, Any] = {name: found.get(claim.id) for name, found in both.items()}
+        about = row["full"] or row["own"]
+        if about:
+            names = ("id", "paper", "where", "whose", "figure", "claim", "printed")
+            rows.append(row | {name: about[name] for name in names} | {"word": about["verdict"]})
+    return rows
+
+
+def _read_shipped() -> pd.DataFrame:
+    """Return the verdicts at full scale that travel with dlsim."""
+    places = [reference_of(paper) for paper in dict.fromkeys(one.paper for one in load_claims())]
+    parts = [read_scorecard(place) for place in places if place.exists()]
+    return beside_reference(pd.concat([tabulate([]), *parts], ignore_index=True))
+
+
+def _by_claim(card: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    """Return verdicts with their sentences, and the number that decides, by claim."""
+    rows: list[Any] = with_sentences(card).to_dict("records")
+    return {row["id"]: {**row, "decides": write_interval(row)} for row in rows}
+
+
 def show_findings(card: pd.DataFrame, out: StrPath) -> Any:
-    """Show, for every paper, its main claim, our finding, and how many claims hold.
+    """Show, for every paper, its main claim, our finding at full scale, and how many claims hold.
 
     The verdicts are those that `read_scorecards` returns for the folder.
     """
     papers, found = load_figures()[0], []
-    folder, card = Path(out), with_sentences(card)
+    every = claims_beside(card)
     notebooks = {row.paper: row.notebook for row in reversed(load_figures()[1])}
-    for paper, title in _titles(card).items():
-        about, rows = papers.get(paper, {}), card[card["paper"] == paper].to_dict("records")
+    for paper, title in _titles(every).items():
+        about, rows = papers.get(paper, {}), [row for row in every if row["paper"] == paper]
         leads = [row for row in rows if row["id"] in about.get("claims", ())] or rows[:1]
-        notebook = folder / "notebooks" / f"{notebooks.get(paper, '')}.ipynb"
+        notebook = Path(out) / "notebooks" / f"{notebooks.get(paper, '')}.ipynb"
+        picture = files.shared_folder("data") / "figures" / about.get("picture", "")
+        own = [row["own"] for row in rows if row["own"]]
         found.append(
             {
                 "paper": paper,
@@ -578,19 +618,36 @@ def show_findings(card: pd.DataFrame, out: StrPath) -> Any:
                 "found": about.get("found", ""),
                 "terms": about.get("terms", ""),
                 "leads": leads,
-                "rows": rows,
-                "supported": sum(row["verdict"] == "supported" for row in rows),
-                "is_quick": any(row["reference"] for row in rows),
-                "picture": _picture_of(folder, leads[0]["figure"]),
+                "full": [row["full"]["verdict"] for row in rows if row["full"]],
+                "own": [row["verdict"] for row in own],
+                "sample": own[0]["sample"] if own else "",
+                "picture": _as_data(picture) if picture.is_file() else "",
+                "pictured": about.get("pictured", ""),
                 "notebook": _link_to(notebook),
             }
         )
-    return _show("findings", found, card=card)
+    return _show("findings", every, found)
+
+
+def show_figures(card: pd.DataFrame, out: StrPath) -> Any:
+    """Show the pictures of a run as a gallery, with menus that choose papers and verdicts.
+
+    There is a card for every figure and table of the notebooks that the run has executed.
+    """
+    papers, rows = load_figures()
+    folder, every = Path(out), claims_beside(card)
+    there = {path.name.partition(".")[0] for path in (folder / "notebooks").glob("*.ipynb")}
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for row in (row for row in rows if row.notebook in there):
+        title = _title_of(row.paper, papers)
+        groups.setdefault(title, []).append(_card_of(row, every, folder))
+    absent = [row for row in rows if row.notebook not in there]
+    return _show("figures", every, list(groups.items()), absent)
 
 
 def show_claims(card: pd.DataFrame, out: StrPath) -> Any:
-    """Show all claims with verdicts and links to files, and menus that show only some of them."""
-    folder, rows = Path(out), with_sentences(card).to_dict("records")
+    """Show all claims in one folded table, the verdict of a run beside that at full scale."""
+    folder, rows = Path(out), claims_beside(card)
     figures = {row.id: row for row in load_figures()[1]}
     notebooks = {row.paper: row.notebook for row in reversed(figures.values())}
     for row in rows:
@@ -604,20 +661,19 @@ def show_claims(card: pd.DataFrame, out: StrPath) -> Any:
         links = {"figure": _picture_of(folder, row["figure"])}
         links |= {text: _link_to(path) for text, path in files_of_claim.items()}
         row["links"] = {text: address for text, address in links.items() if address}
-    return _show("claims", rows, card=card)
+    return _show("claims", rows, rows)
 
 
-def show_figures(card: pd.DataFrame, out: StrPath) -> Any:
-    """Show a card for every figure and table of the notebooks that a run has executed."""
-    papers, rows = load_figures()
-    folder, card = Path(out), with_sentences(card)
-    there = {path.name.partition(".")[0] for path in (folder / "notebooks").glob("*.ipynb")}
-    groups: dict[str, list[dict[str, Any]]] = {}
-    for row in (row for row in rows if row.notebook in there):
-        title = _title_of(row.paper, papers)
-        groups.setdefault(title, []).append(_card_of(row, card, folder))
-    absent = [row for row in rows if row.notebook not in there]
-    return _show("figures", list(groups.items()), absent, card=card)
+def show_contradictions(card: pd.DataFrame) -> Any:
+    """Say which verdicts of a run contradict those at full scale, with links to their rows."""
+    every = claims_beside(card)
+    against = [row for row in every if row["own"] and row["own"]["agreement"] == "CONTRADICTS"]
+    return _show("contradictions", every, against)
+
+
+def show_folded(title: str, table: Any) -> Any:
+    """Show a table that folds out under a title."""
+    return _show("folded", [], title, table._repr_html_())
 
 
 def _picture_of(folder: Path, name: str) -> str:
@@ -626,9 +682,9 @@ def _picture_of(folder: Path, name: str) -> str:
     return next(filter(None, map(_link_to, places)), "")
 
 
-def _card_of(row: FigureRow, card: pd.DataFrame, folder: Path) -> dict[str, Any]:
+def _card_of(row: FigureRow, every: Sequence[Any], folder: Path) -> dict[str, Any]:
     """Return the card of a figure: its picture, its claims, and links to its files."""
-    about = card[card["figure"] == row.id].to_dict("records")
+    about = [one for one in every if one["figure"] == row.id]
     failed = folder / "notebooks" / f"{row.notebook}.failed.ipynb"
     files_of_figure = {
         "numbers (CSV)": folder / "data" / f"{row.id}.csv",
@@ -640,17 +696,23 @@ def _card_of(row: FigureRow, card: pd.DataFrame, folder: Path) -> dict[str, Any]
     return {
         "row": row,
         "claims": about,
-        "words": [str(one["verdict"]).replace(" ", "-") for one in about] or ["none"],
+        "words": [one["word"].replace(" ", "-") for one in about] or ["none"],
         "picture": _picture_of(folder, row.id),
         "has_failed": failed.is_file(),
         "links": {text: address for text, address in links.items() if address},
     }
 
 
-def _titles(card: pd.DataFrame) -> dict[str, str]:
+def _titles(every: Sequence[Any]) -> dict[str, str]:
     """Return the title of every paper that has verdicts, by its key."""
     papers = load_figures()[0]
-    return {key: _title_of(key, papers) for key in map(str, card["paper"])}
+    return {row["paper"]: _title_of(row["paper"], papers) for row in every}
+
+
+def _agreements(every: Sequence[Any]) -> list[str]:
+    """Return how verdicts of a run agree with those at full scale, contradictions first."""
+    found = {row["own"]["agreement"] for row in every if row["own"]} - {""}
+    return sorted(found, key=lambda word: (word != "CONTRADICTS", word))
 
 
 def _title_of(paper: str, papers: Mapping[str, Mapping[str, Any]]) -> str:
@@ -667,8 +729,11 @@ def _link_to(path: Path) -> str:
     return quote(Path(os.path.relpath(path)).as_posix())
 
 
-def _show(part: str, *arguments: Any, card: pd.DataFrame) -> Any:
-    """Return a part of the template as HTML in which texts are escaped."""
+def _show(part: str, every: Sequence[Any], *arguments: Any) -> Any:
+    """Return a part of the template as HTML in which texts are escaped.
+
+    The menus choose among `every` claim that `claims_beside` returns.
+    """
     import jinja2
     from IPython.display import HTML
 
@@ -679,8 +744,12 @@ def _show(part: str, *arguments: Any, card: pd.DataFrame) -> Any:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    menu = {word: word for word in VERDICTS}
-    names = {"words": VERDICTS, "papers": _titles(card), "menu_of_words": menu}
+    menus = {
+        "paper": ("Paper", _titles(every)),
+        "verdict": ("Verdict at full scale", {word: word for word in VERDICTS}),
+        "agreement": ("This run", {one: one for one in _agreements(every)}),
+    }
+    names = {"words": VERDICTS, "menus": menus}
     template = environment.get_template("overview.html.j2", globals=names)
     text = str(getattr(template.module, part)(*arguments))
     return HTML(f'<article class="{WITHOUT_FORMULAS}">{text}</article>')

@@ -55,7 +55,7 @@ def scorecard_as_html(card: pd.DataFrame, *more: str) -> str:
         "claim": lambda row: f'<td class="claim">{_folded(row)}</td>',
         "verdict": _verdict,
         "for / open / against": lambda row: _cell("sides", _count_sides(row)),
-        "the number that decides": lambda row: _cell("decides", _write_interval(row)),
+        "the number that decides": lambda row: _cell("decides", write_interval(row)),
     }
     if any(row["reference"] for row in rows):
         columns["at full scale"] = lambda row: _cell("reference", _compare(row))
@@ -90,7 +90,7 @@ def _count_sides(row: VerdictRow) -> str:
     return " / ".join(str(row[side]) for side in SIDES) if _is_measured(row) else ""
 
 
-def _write_interval(row: VerdictRow) -> str:
+def write_interval(row: VerdictRow) -> str:
     """Write the number that decides a verdict, with its interval of 95 % and its unit."""
     if not _is_measured(row):
         return ""

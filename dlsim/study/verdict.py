@@ -376,25 +376,6 @@ def style_table(frame: pd.DataFrame) -> "Styler":
     return shown_table(frame).hide().set_table_styles(styles)
 
 
-def style_claims(frame: pd.DataFrame, *columns: str) -> "Styler":
-    """Show columns of a scorecard, a verdict in colour and symbol with its number of points."""
-    shown = with_sentences(frame)
-    words = shown["verdict"]
-    colors = words.map({word: one.color for word, one in VERDICTS.items()})
-    inks = "background-color: " + colors + "; color: #1d1d1f"
-    counted = [
-        " ".join(filter(None, [VERDICTS[word].symbol, whose, word, count]))
-        for word, whose, count in zip(
-            words, shown["whose_experiment"], shown["counted"], strict=True
-        )
-    ]
-    shown = shown.assign(verdict=counted)
-    style = style_table(shown[list(columns)])
-    if "id" in columns:
-        style = style.set_properties(subset=["id"], **{"white-space": "nowrap"})
-    return style.apply(lambda _: inks, subset=["verdict"])
-
-
 # ------------------------------------------------------------------ judging and keeping verdicts
 
 

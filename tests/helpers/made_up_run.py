@@ -50,8 +50,8 @@ def write_scorecard_notebook(folder):
     os.chdir(folder / "notebooks")
     try:
         card = pages.read_scorecards(folder)
-        parts = [pages.show_findings(card, folder), pages.show_claims(card, folder)]
-        parts.append(pages.show_figures(card, folder))
+        shown = (pages.show_findings, pages.show_figures, pages.show_claims)
+        parts = [show(card, folder) for show in shown]
     finally:
         os.chdir(here)
     outputs = [new_output("display_data", {"text/html": part.data}) for part in parts]

@@ -16,7 +16,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from dlsim.errors import InputError
 from dlsim.output_folder import OutputFolder
 from dlsim.study import pages
-from dlsim.study.claims import VERDICTS, load_claims, read_scorecard, reference_of
+from dlsim.study.claims import VERDICTS, agreement, load_claims, read_scorecard, reference_of
 from dlsim.study.pages import PageFrame, set_formulas, write_page, write_results_page
 from dlsim.study.results import Results, load_figures
 from dlsim.study.verdict import describe_comparisons
@@ -221,7 +221,7 @@ def test_of_a_widget_a_page_shows_the_pictures_that_it_holds(tmp_path):
 
 def test_the_first_screen_says_what_was_found(whole):
     _, page = whole
-    first = page.text[: page.text.index("What the paper says, in our words")]
+    first = page.text[: page.text.index("Verdict at full scale")]
     papers, known = load_figures()[0], {claim.id: claim for claim in load_claims()}
     assert known["mcdf-1"].text in first
     five = [about for about in papers.values() if "claims" in about]
@@ -236,11 +236,27 @@ def test_the_first_screen_says_what_was_found(whole):
 
 
 def test_bars_count_every_verdict(whole):
+    """The first bar counts the verdicts at full scale, the next those of the run."""
     _, page = whole
-    words = list(verdicts()["verdict"])
-    first = page.whole[: page.whole.index('class="bar"', page.whole.index('class="bar"') + 9)]
-    shown = {word: int(n) for n, word in re.findall(r'title="(\d+) ([a-z ]+)"', first)}
-    assert shown == {word: words.count(word) for word in dict.fromkeys(words)}
+    shipped = read_scorecard(reference_of("mcdf"))
+    bars = re.findall(r'<div class="bar">.*?</div>', page.whole, re.S)
+    for bar, card in zip(bars[:2], (shipped, verdicts()), strict=True):
+        shown = {word: int(n) for n, word in re.findall(r'title="(\d+) ([a-z ]+)"', bar)}
+        assert shown == Counter(card["verdict"])
+
+
+def test_pictures_at_full_scale_come_first_then_those_of_the_run_then_one_table(whole):
+    _, page = whole
+    shown = [source.partition(",")[0] for source in page.sources]
+    assert shown[:5] == ["data:image/png;base64"] * 5
+    assert shown[5:] == ["figures/mcdf-fig4.png", "figures/mcdf-gantt.png"]
+    parts = [page.whole.index(f'class="{part}') for part in ("finding", "cards", "all-claims")]
+    assert parts == sorted(parts)
+    assert page.whole.count('<details class="all-claims">') == 1
+    assert page.whole.count("<table") == 1
+    texts = Counter(claim.text for claim in load_claims())
+    table = page.text[page.text.index("What the paper says, in our words") :]
+    assert all(table.count(text) >= count for text, count in texts.items())
 
 
 def test_the_page_shows_every_claim_and_figure(whole):
@@ -276,11 +292,18 @@ def test_what_comes_from_outside_is_escaped(folder):
 
 def test_beside_a_quick_verdict_stands_that_of_the_papers_size(tmp_path):
     page = pages_of(make_run(tmp_path / "r", verdicts().assign(scale="quick")))
-    said = Counter(read_scorecard(reference_of("mcdf"))["verdict"])
+    shipped = read_scorecard(reference_of("mcdf"))
+    said = Counter(shipped["verdict"])
     assert said["stronger than claimed"] == 2  # mcdf-5a and mcdf-5b
-    for word, count in said.items():
-        assert f'title="{count} {word}"' in page.whole
-        assert page.text.count(f"at full scale: {word}") == count
+    rows = re.findall('<tr [^>]*id="claim-mcdf-[^>]*>', page.whole)
+    words, agreements = (
+        [re.search(f'data-{name}="(.*?)"', row)[1].replace("-", " ") for row in rows]
+        for name in ("verdict", "agreement")
+    )
+    assert words == list(shipped["verdict"])
+    pairs = zip(verdicts()["verdict"], words, strict=True)
+    assert agreements == [agreement(*pair) for pair in pairs]
+    assert '<option value="CONTRADICTS">' in page.whole
 
 
 def test_the_line_of_the_terminal(folder, monkeypatch):
@@ -387,7 +410,9 @@ def test_verdicts_are_shown_where_nothing_was_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     card = pages.read_scorecards(tmp_path)
     assert len(card) > 100
-    assert "<img" not in pages.show_findings(card, tmp_path).data
+    found = pages.show_findings(card, tmp_path).data
+    assert found.count("<img") == found.count("data:image/png;base64,") == 5
+    assert "in this run" not in found
     shown = pages.show_figures(card, tmp_path).data
     assert f"{len(load_figures()[1])} figures and tables are not part" in shown
 

@@ -14,8 +14,8 @@ from PIL import Image
 from dlsim.errors import InputError
 from dlsim.files import shared_file
 from dlsim.output_folder import OutputFolder
-from dlsim.study import pages, scorecard, verdict
-from dlsim.study.claims import VERDICTS, Verdict, load_claims, reference_of
+from dlsim.study import pages, scorecard
+from dlsim.study.claims import VERDICTS, Verdict, load_claims, read_scorecard, reference_of
 from dlsim.study.notebooks import run_all
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -99,14 +99,30 @@ def test_counts_and_picture_agree(run):
         pages.plot_counts(frame[:0])
 
 
-def test_tables_escape_and_mark(run):
-    frame = pages.read_scorecards(run)
-    html = verdict.style_claims(frame, "id", "measured", "verdict", "reference").to_html()
-    assert "<b>" not in html
+def test_the_table_of_claims_has_each_once_with_both_verdicts(run):
+    """The run judged two claims of paper B; all others have the verdict at full scale alone."""
+    html = pages.show_claims(pages.read_scorecards(run), run).data
+    rows = re.findall(r'<tr id="claim-(.+?)".*?</tr>', html, re.S)
+    assert rows == [claim.id for claim in load_claims()]
+    known = pd.concat(read_scorecard(reference_of(one)) for one in ("bricks", "mcdf"))
+    known = known.set_index("id")["verdict"]
+    own = {"bricks-2a": ("contradicted", "CONTRADICTS"), "bricks-3": ("supported", "agrees")}
+    for name, at_full_scale in known.items():
+        cells = re.search(rf'<tr id="claim-{name}".*?</tr>', html, re.S)[0].split("<td>")
+        *_, full, here = (unescape(re.sub("<.+?>", " ", cell)) for cell in cells)
+        assert f"{VERDICTS[at_full_scale].symbol} {at_full_scale}" in full
+        if name in own:
+            word, agreement = own[name]
+            assert f"{VERDICTS[word].symbol} {word}" in here
+            assert here.split()[-1] == agreement
+        else:
+            assert not here.strip()
+    assert "30 [20, 40] points" in html
+    assert "<b> &" not in html
     assert "&lt;b&gt; &amp; co" in html
-    assert html.count("<tr>") == len(frame) + 1
-    for word in set(frame["verdict"]):
-        assert f"{VERDICTS[word].symbol} {word}" in html
+    said = pages.show_contradictions(pages.read_scorecards(run)).data
+    assert re.findall('href="(.+?)"', said) == ["#claim-bricks-2a"]
+    assert "No verdict" in pages.show_contradictions(pages.read_scorecards("nowhere")).data
 
 
 def test_the_scorecard_of_a_notebook_is_a_line_per_claim_with_its_reasons_folded(run):
@@ -139,13 +155,11 @@ def test_the_notebook_reads_the_run_it_belongs_to(run):
         for cell in json.loads(text)["cells"]
         if cell["cell_type"] == "code"
     }
-    assert "bricks-2a" in shown["against"]
-    assert "bricks-3" not in shown["against"]
     assert "bricks-2a" in shown["contradictions"]
+    assert "bricks-3" not in shown["contradictions"]
     assert "mcdf-2" in shown["changes"]
     assert "rare counts" in shown["errors"]
-    total = len(pages.read_scorecards(run))
-    assert text.count('id=\\"claim-') == total
+    assert text.count('id=\\"claim-') == len(load_claims())
     with Image.open(run / "figures" / "suite-counts.png") as picture:
         assert len(picture.convert("RGB").getcolors(1 << 16)) > 20  # a blank one has one colour
     about = json.loads(text)["metadata"]["papermill"]

@@ -14,6 +14,7 @@ pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs 'brow
 
 from dlsim.output_folder import OutputFolder  # noqa: E402
 from dlsim.study.book import write_book  # noqa: E402
+from dlsim.study.claims import read_scorecard, reference_of  # noqa: E402
 from dlsim.study.pages import write_results_page  # noqa: E402
 from tests.helpers.made_up_run import META, ended, make_run  # noqa: E402
 from tests.study.test_report import verdicts  # noqa: E402
@@ -109,12 +110,17 @@ def test_the_book_can_be_read_by_all(tab, book, name, width, theme):
 
 def test_claims_are_filtered_and_the_theme_is_switched_by_keyboard(own_tab, run):
     page, wrong = opened(own_tab, run / "report.html", 1280, "light")
-    shown = "() => [...document.querySelectorAll('tr[data-verdict]')].filter(r => r.offsetParent)"
+    shown = "() => [...document.querySelectorAll('tr[data-verdict]')]"
+    shown += ".filter(r => r.checkVisibility())"
     shown += ".filter(r => r.dataset.paper == 'mcdf').map(r => r.dataset.verdict)"
-    words = [word.replace(" ", "-") for word in verdicts()["verdict"]]
-    assert page.evaluate(shown) == words
+    shipped = read_scorecard(reference_of("mcdf"))
+    words = [word.replace(" ", "-") for word in shipped["verdict"]]
     page.keyboard.press("Tab")  # to the first link, which leads past the contents
     assert page.evaluate("document.activeElement.className") == "skip"
+    assert page.evaluate(shown) == []
+    page.locator(".all-claims > summary").focus()
+    page.keyboard.press("Enter")
+    assert page.evaluate(shown) == words
     page.locator("select.by-verdict").focus()
     page.keyboard.type("contradicted")
     assert page.evaluate(shown) == ["contradicted"] * words.count("contradicted")
@@ -135,6 +141,29 @@ def test_claims_are_filtered_and_the_theme_is_switched_by_keyboard(own_tab, run)
 
 def test_a_thumbnail_opens_large(own_tab, run):
     page, wrong = opened(own_tab, run / "report.html", 1280, "light")
-    page.locator(".finding a:has(img)").first.click()
+    page.locator(".card a:has(img)").first.scroll_into_view_if_needed()
+    page.wait_for_load_state("networkidle")  # leaving while pictures load would be a complaint
+    page.locator(".card a:has(img)").first.click()
     page.wait_for_url("**/figures/mcdf-fig4.png")
     assert wrong == []
+
+
+def test_a_link_to_a_claim_unfolds_the_table(own_tab, run):
+    page, wrong = opened(own_tab, run / "report.html", 1280, "light")
+    page.locator(".card a.verdict").first.click()
+    assert page.evaluate("document.querySelector('tr:target').offsetHeight") > 0
+    assert wrong == []
+
+
+def test_the_first_picture_is_within_two_screens_of_a_telephone(own_tab, run):
+    page, _ = opened(own_tab, run / "report.html", 390, "light")
+    tops = "[...document.images].map(e => e.getBoundingClientRect().top + scrollY)"
+    assert page.evaluate(tops)[0] < 2 * 844
+
+
+def test_a_card_grows_when_its_notes_are_unfolded(own_tab, run):
+    page, _ = opened(own_tab, run / "report.html", 1280, "light")
+    card = page.locator(".card").first
+    before = card.bounding_box()["width"]
+    card.locator("summary").click()
+    assert card.bounding_box()["width"] > 3 * before
