@@ -106,7 +106,7 @@ from dlsim import progress
 progress.SILENT_SECONDS = 0.0
 with progress.timed_bar("compiling", 20):
     time.sleep(1)
-with progress.progress_bar("a sweep", 4) as show:
+with progress.progress_bar("<b>a</b> sweep", 4) as show:
     time.sleep(0.5)
     show(3)
 """
@@ -122,10 +122,13 @@ def test_bars_leave_nothing_in_a_notebook():
     client.process_message = lambda msg, *more: shown.append(msg) or process(msg, *more)
     client.execute()
     texts = [msg["content"]["data"] for msg in shown if msg["msg_type"] == "display_data"]
-    assert [data["text/plain"].partition(":")[0] for data in texts] == ["compiling", "a sweep"]
+    assert [data["text/plain"].partition(":")[0] for data in texts] == [
+        "compiling",
+        "<b>a</b> sweep",
+    ]
     news = [msg["content"]["data"] for msg in shown if msg["msg_type"] == "update_display_data"]
     assert any(re.search(r"compiling: +\d%.* 1 of about 20 s", new["text/plain"]) for new in news)
-    assert any(re.search(r"a sweep: +75%.*3/4", new["text/plain"]) for new in news)
+    assert any(re.search(r"<b>a</b> sweep: +75%.*3/4", new["text/plain"]) for new in news)
     assert all(list(data) == ["text/plain"] for data in texts + news)
     assert not [msg for msg in shown if msg["msg_type"].startswith("comm_")]
     assert [output["data"] for output in book.cells[0].outputs] == 2 * [{"text/plain": ""}]

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from dlsim.errors import InputError
 from dlsim.explore.controls import Menu, Slider
 from dlsim.explore.panel import panel
-from dlsim.explore.pictures import new_figure, set_title
+from dlsim.explore.pictures import WIDTH, new_figure, set_title
 from dlsim.explore.timing import UNIT_TIMES
 from dlsim.realtime import (
     POLICIES,
@@ -38,6 +38,8 @@ from dlsim.study.plots import (
 MAX_TASKS, MAX_NODES_PER_POLICY = 24, 8
 #: Most chunks whose sends on the link are hatched; hatching takes time.
 MAX_HATCHED_CHUNKS = 100
+#: Width of the mark of an answer, with the space after it.
+POINTS_PER_ANSWER = 7.0
 #: Letters of a title that fit into one line.
 TITLE_LETTERS = 88
 #: Workloads of two papers, each with the mean size of its tasks.
@@ -53,6 +55,8 @@ _SWITCHES_SHOWN |= {name: workload.SWITCHES["mcdf"][name] for name in ("batch", 
 _DEFINITIONS = {
     "admission test": "when a task arrives, the policy plans it together with the waiting tasks; "
     "the task is accepted only if all of them meet their deadlines",
+    "accepted, refused": "a mark for every test above the arrival of its task; marks of tasks that "
+    "arrive together stand side by side, in the order of the tests",
     "planned": "tasks that have not started; a later arrival may change their plan",
     "load": "1 means that the tasks need all nodes all the time",
     "due": "arrival plus deadline",
@@ -107,8 +111,8 @@ def schedules(
     axes = figure.subplots(2, 1, sharex=True)
     rows = ["link", *(f"node {k}" for k in range(1, nodes + 1))]
     for ax, schedule in zip(axes, pair, strict=True):
-        _draw_plan(ax, schedule, colors)
         name_rows(ax, rows, begin, end, fontsize=8.5)
+        _draw_plan(ax, schedule, colors)
         title = f"{schedule.name}: {describe_test(schedule)}"
         set_title(ax, textwrap.fill(title, TITLE_LETTERS), pad=7.0)
         ax.title.set_fontsize(9)
@@ -182,10 +186,24 @@ def _draw_plan(ax: Axes, schedule: Schedule, colors: dict[Any, Any]) -> None:
     _draw_deadlines(ax, schedule, colors)
     _draw_task_numbers(ax, chunks)
     ax.axvline(now, color=INK["black"], linewidth=1.2, linestyle="--", zorder=4)
+    _draw_answers(ax, schedule.tasks)
+
+
+def _draw_answers(ax: Axes, tasks: pd.DataFrame) -> None:
+    """Mark every answer above the arrival of its task, those of a batch side by side."""
+    points = ax.get_position().width * WIDTH * 72
+    gap = POINTS_PER_ANSWER / points * float(np.ptp(ax.get_xlim()))
+    places = keep_apart(tasks["arrival"].to_numpy(float), gap)
     for answer, marker, ink in ((True, "o", INK["green"]), (False, "x", INK["vermillion"])):
-        arrivals = schedule.tasks.loc[schedule.tasks["admitted"] == answer, "arrival"]
-        above = np.full(len(arrivals), -0.6)
-        ax.plot(arrivals, above, marker, color=ink, ms=5, mew=1.6, zorder=5, clip_on=False)
+        shown = places[tasks["admitted"].to_numpy(bool) == answer]
+        above = np.full(len(shown), -0.6)
+        ax.plot(shown, above, marker, color=ink, ms=5, mew=1.6, zorder=5, clip_on=False)
+
+
+def keep_apart(times: "np.ndarray[Any, Any]", gap: float) -> "np.ndarray[Any, Any]":
+    """Return ascending times, each moved to the right as far as the gap after the last asks."""
+    steps = gap * np.arange(len(times))
+    return np.maximum.accumulate(times - steps) + steps
 
 
 def _draw_chunks(ax: Axes, chunks: pd.DataFrame, inks: "np.ndarray[Any, Any]") -> None:

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from IPython.core.formatters import DisplayFormatter
 from IPython.core.getipython import get_ipython
 from matplotlib.figure import Figure
-from tqdm.notebook import tqdm
 
 from dlsim import explore
 from dlsim.errors import InputError
@@ -176,16 +175,6 @@ def test_a_panel_says_what_it_was_given_as_text(shown, text):
     outline = Outline(shown.text("error"))  # a widget of the kind HTML sets no formulas
     assert outline.elements == ['<div class="dlsim-error" role="status" aria-live="polite">']
     assert f"Not drawn: cpu must be numbers with commas between them, got {text!r}" in outline.text
-
-
-@pytest.mark.parametrize("text", HOSTILE)
-def test_a_progress_bar_shows_the_name_of_a_load_as_text(text):
-    bar = tqdm(total=1, desc=text, display=False)
-    bar.display()
-    left, _, right = (Outline(str(part.value)) for part in bar.container.children)
-    assert left.text.startswith(f"{text}: ".replace(" ", "\u2007"))
-    assert left.elements == right.elements == []
-    bar.close()
 
 
 def test_a_page_says_alarms_and_facts_as_text(tmp_path):

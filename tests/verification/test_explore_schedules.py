@@ -2,13 +2,14 @@
 
 import re
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlsim import explore
-from dlsim.explore.schedules import describe_test, draw_tasks, run_up_to
+from dlsim.explore.schedules import describe_test, draw_tasks, keep_apart, run_up_to
 from dlsim.realtime import Cluster, Reading, simulate
 from tests.helpers.scale import scale_count
 
@@ -50,6 +51,31 @@ def test_the_sentence_counts_what_was_accepted():
         count = int(run["admitted"].sum())
         assert said.rstrip(".") == f"{name} has accepted {count} ({size:.4g} of data)"
         assert ax.get_title("left").startswith(f"{name}: task 3")
+
+
+@pytest.mark.parametrize(
+    ("times", "places"),
+    [
+        ([0, 0, 0, 10], [0, 2, 4, 10]),  # a batch, then one alone
+        ([0, 0, 0, 5], [0, 2, 4, 6]),  # the batch reaches beyond the next arrival
+        ([0, 3, 6], [0, 3, 6]),
+        ([], []),
+    ],
+)
+def test_marks_two_apart_by_hand(times, places):
+    assert keep_apart(np.array(times, float), 2.0).tolist() == places
+
+
+@pytest.mark.parametrize("given", [{}, {"count": 24, "step": 24}, {"source": "paper I"}])
+def test_every_answer_can_be_counted(given):
+    figure, sentence = explore.schedules.picture(**given)
+    dots = 4.0 * figure.dpi / 72  # more than half a mark of 5 points lies free
+    for ax, accepted in zip(figure.axes, re.findall(r"accepted (\d+)", sentence), strict=True):
+        marks = {line.get_marker(): line.get_xydata() for line in ax.lines}
+        assert len(marks["o"]) == int(accepted)
+        assert len(marks["o"]) + len(marks["x"]) == given.get("count", 12)
+        places = np.sort(ax.transData.transform(np.vstack([marks["o"], marks["x"]]))[:, 0])
+        assert np.diff(places).min() > dots
 
 
 def test_beyond_the_last_test_nothing_changes():
