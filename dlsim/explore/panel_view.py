@@ -97,7 +97,8 @@ class PanelView(widgets.VBox):
             [self.sentence, self.image, self.link, self.saved], layout=widgets.Layout(**_PICTURE)
         )
         title = widgets.HTML(f"{_STYLE}<b>{html.escape(self.panel.title)}</b>")
-        columns = widgets.HBox([left, right], layout=widgets.Layout(flex_flow="row wrap"))
+        # reversed: a narrow window has the picture above the controls, and a slider in view with it
+        columns = widgets.HBox([left, right], layout=widgets.Layout(flex_flow="row wrap-reverse"))
         return [title, columns, *folds.values()]
 
     def _definitions(self) -> widgets.HTML:

@@ -101,12 +101,14 @@ def test_readings_and_their_menus_open_by_keyboard(explorer):
     explorer.page.keyboard.press("Enter")
 
 
-#: Where the picture begins below the top of its cell, how tall the panel is, and whether the
-#: picture stands beside the controls.
+#: Where the picture begins below the top of its cell, how tall the panel is, whether the picture
+#: stands beside the controls or above them, and what is between the sentence and a slider's end.
 PLACES = """box => { const at = part => box.querySelector(part).getBoundingClientRect();
   const cell = box.closest('.jp-Cell').getBoundingClientRect(), picture = at('.dlsim-picture');
   return {top: picture.top - cell.top, height: at('.dlsim-panel').height,
-    beside: picture.left - at('.dlsim-field').right, width: picture.width}; }"""
+    beside: picture.left - at('.dlsim-field').right, width: picture.width,
+    above: at('.dlsim-field').top - picture.bottom,
+    tall: at('.dlsim-field').bottom - at('.dlsim-words').top}; }"""
 
 
 SCROLLS_SIDEWAYS = """box => { const book = box.closest('.jp-WindowedPanel-outer');
@@ -145,6 +147,8 @@ def test_the_picture_grows_with_the_window(explorer, name):
         assert output.evaluate(SCROLLS_SIDEWAYS) is False
     assert found[1920]["width"] >= 1.8 * found[1280]["width"] >= 3 * found[390]["width"]
     assert found[1920]["height"] <= 1080 - LAB_HEIGHT
+    assert found[390]["above"] >= 0
+    assert found[390]["tall"] <= 844 - LAB_HEIGHT
 
 
 def test_a_refused_value_leaves_no_picture_that_looks_valid(explorer):
