@@ -23,6 +23,8 @@ OTHERS = [
 ]
 #: Most parameters, and most names of `dlsim.study` and `dlsim.papers` that are used.
 MOST_PARAMETERS, MOST_HELPERS = 10, 15
+#: Most lines of a cell of code that are not blank: a cell is one idea.
+MOST_LINES = 45
 CLAIM = re.compile(r"\*\*(The paper says|We ask):\*\* \S")
 
 
@@ -54,6 +56,16 @@ def test_parameters_are_few_typed_and_explained(name):
     examples = [line for line in lines if re.match("(reading|policies):", line)]
     assert examples
     assert name not in NAMES or all(", e.g. " in line for line in examples)
+
+
+@pytest.mark.parametrize("name", [*NAMES, *OTHERS])
+def test_cells_of_code_are_short(name):
+    lines = {
+        cell.id: sum(bool(line.strip()) for line in cell.source.splitlines())
+        for cell in cells_of(name)
+        if cell.cell_type == "code"
+    }
+    assert {cell: count for cell, count in lines.items() if count > MOST_LINES} == {}
 
 
 @pytest.mark.parametrize("name", WITH_PICTURES)

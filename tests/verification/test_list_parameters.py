@@ -26,14 +26,15 @@ SIZES = {
     },
     "steady-state": {
         "tiers_clusters": [5, 7], "random_clusters": [5, 7], "connectivities": [0.4, 0.8],
-        "tiers_runs": 2, "random_runs": 2, "tiers_every": 1, "random_every": 1, "map_every": 1,
-        "exact_every": 1, "vertices": 3, "vertex_clusters": [5], "vertex_runs": 2,
+        "tiers_runs": 2, "random_runs": 2, "tiers_every": 1, "random_every": 1, "map_tiers_runs": 2,
+        "map_runs": 2, "exact_every": 1, "vertices": 3, "vertex_clusters": [5], "vertex_runs": 2,
         "side_clusters": [5], "timed_clusters": [5, 7], "timed_runs": 1,
         "churn_clusters": [5], "churn_runs": 2, "churn_hours": 3.0,
     },
     "cpu-gpu": {"draws": 3, "words": 300},
     "bricks": {
-        "hours": 2.0, "front_hours": 1.0, "other_hours": 1.0, "other_runs": 2, "slow_runs": 2,
+        "hours": 2.0, "front_hours": 1.0, "other_hours": 1.0, "other_runs": 2, "map_runs": 2,
+        "slow_runs": 2,
     },
 }  # fmt: skip
 #: Other parameters of every run of a notebook, so small that it takes seconds.

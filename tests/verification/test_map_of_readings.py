@@ -25,14 +25,14 @@ SIZES = {
     "steady-state": {
         **{"tiers_clusters": [5, 9], "random_clusters": [5, 9], "connectivities": [0.2, 0.6]},
         **{"tiers_runs": 4, "random_runs": 4, "tiers_every": 2, "random_every": 2},
-        **{"map_every": 1, "exact_every": 4},
+        **{"map_tiers_runs": 4, "map_runs": 2, "exact_every": 4},
         **{"vertices": 3, "vertex_clusters": [5, 9], "vertex_runs": 2},
         **{"side_clusters": [5], "runs": 2, "timed_clusters": [5], "timed_runs": 1},
     },
     "cpu-gpu": {"runs": 2, "draws": 2, "words": 100},
     "bricks": {
         **{"hours": 3.0, "runs": 3, "front_hours": 1.0, "other_hours": 2.0, "other_runs": 2},
-        **{"slow_runs": 1},
+        **{"map_runs": 2, "slow_runs": 1},
     },
 }
 #: Notebook, parameters of a small run, and the frames of its map by their names in the notebook.
