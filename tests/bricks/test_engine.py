@@ -88,6 +88,15 @@ def test_a_load_trace_slows_a_server_and_is_seen():
     assert simulate(env, "Greedy", Reading(load="clients")).attempts["estimate"][0] == 6.0
 
 
+def test_a_load_trace_of_one_step_holds_for_ever():
+    # load 3: 100 Mops/s give 25, so that 50 Mops take 2 s, before the end of the step and after
+    env = grid([100.0], [(1.0, 0, 0, 50, 99), (60.0, 0, 0, 50, 99)], load_traces=[[3.0]])
+    out = simulate(env, "Greedy", Reading(load="ext"))
+    out.check()
+    assert out.requests["end"].tolist() == [3.0, 62.0]
+    assert out.attempts["estimate"].tolist() == [2.0, 2.0]
+
+
 def series_of(values, predictor, at):
     """Predicted throughput of a link whose trace changes every second, probed as often."""
     env = grid([100.0], [(at, 60, 0, 0, 99)], traces=values, step=1.0)

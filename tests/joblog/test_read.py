@@ -285,6 +285,15 @@ def test_the_size_is_estimated_from_the_jobs_that_are_taken(tmp_path):
     assert read_log(tmp_path / "log.csv", until="10").skipped == {"submitted at 10 or later": 1}
 
 
+def test_submit_times_that_are_start_times_start_where_no_wait_is_known(tmp_path):
+    """Job 1 ends at 10, when job 2, whose wait of 0 is known, begins: one processor is enough."""
+    row = "{} {} {} 10 1 -1 -1 1 -1 -1 1 1 1 -1 1 -1 -1 -1\n"
+    rows = row.format(1, 0, -1) + row.format(2, 10, 0) + row.format(3, 90, 0)
+    (tmp_path / "log").write_text(f"; Note: submit times are start times\n{rows}")
+    log = read_log(tmp_path / "log", until="50")
+    assert (len(log.jobs), log.in_use, log.nodes) == (2, 1, 1)
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

@@ -247,6 +247,17 @@ def test_arrays_have_their_names_and_requeued_jobs_count_each_time(tmp_path):
     assert read(tmp_path, HEADER, JOB).jobs.index.tolist() == [1]
 
 
+def test_one_array_among_the_jobs_leaves_every_name_a_text(tmp_path):
+    log = read(tmp_path, HEADER, changed(JobID="9_1"), changed(JobID="10"))
+    assert log.jobs.index.tolist() == ["9_1", "10"]
+
+
+def test_a_submission_within_a_second_counts_from_that_second_on(tmp_path):
+    log = read(tmp_path, HEADER, changed(Submit="2025-05-01T00:30:00.750"))
+    assert log.epoch == DAY
+    assert log.jobs["submit"].tolist() == pytest.approx([0.75], abs=1e-6)
+
+
 def test_a_job_of_two_exports_counts_once_as_the_one_that_has_ended(tmp_path):
     before = changed(State="RUNNING", End="Unknown", ElapsedRaw="60")
     log = read(tmp_path, HEADER, before, HEADER, JOB, JOB)
@@ -343,6 +354,13 @@ def test_a_suspended_job_has_run_for_its_elapsed_time(tmp_path):
     log = read(tmp_path, HEADER, changed(ElapsedRaw="600"))
     assert log.jobs["run_time"].tolist() == [600]
     assert log.notes[0].startswith("1 jobs ran for another time than from Start to End")
+
+
+@pytest.mark.parametrize(("elapsed", "noted"), [(3598, True), (3599, False), (3601, False)])
+def test_a_second_between_two_clocks_is_rounding(tmp_path, elapsed, noted):
+    """From Start to End it is 3600 s."""
+    log = read(tmp_path, HEADER, changed(ElapsedRaw=str(elapsed)))
+    assert len(log.notes) == noted
 
 
 def test_an_export_without_state_and_end_says_what_is_not_known(tmp_path):

@@ -149,6 +149,14 @@ def test_a_note_that_submit_times_are_start_times_is_read(tmp_path, note):
     assert read.nodes == 100  # all of them ran at once
 
 
+@pytest.mark.parametrize(("blanks", "joined"), [("  ", False), ("   ", True), ("    ", True)])
+def test_three_blanks_continue_the_label_above(tmp_path, blanks, joined):
+    """Logs of the archive indent what belongs to a note; a line of its own has a blank or two."""
+    path = tmp_path / "odd.swf"
+    path.write_text(f"; Note: the submit times\n;{blanks}are start times\n{JOBS[0]}\n")
+    assert read_log(path).submit_is_start == joined
+
+
 def test_the_users_number_comes_first_and_wider_jobs_are_counted(tmp_path):
     path = tmp_path / "odd.swf"
     path.write_text("; MaxProcs: 3\n" + "\n".join(JOBS[:3]))

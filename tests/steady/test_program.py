@@ -286,6 +286,20 @@ def test_objectives_do_not_depend_on_the_order_of_anything():
         )
 
 
+def test_another_optimum_is_found_where_rounding_put_the_objective_above_it():
+    """An objective 1.5e-9 too large, as a tolerance of 1e-9 lets it be, is out of reach."""
+    for p in random_platforms(12, 1, exact=False):
+        plain, above = ReducedProgram(p), ReducedProgram(p)
+        plain.solve()
+        above.solve()
+        above.objective *= 1 + 1.5e-9
+        before = plain.work
+        for program in (plain, above):
+            program.move_to_random_optimum(np.random.default_rng(1))
+        assert above.work == pytest.approx(plain.work, rel=1e-6, abs=CLOSE)
+        assert plain.work != pytest.approx(before, rel=1e-6, abs=CLOSE)
+
+
 def test_fewest_connections_keep_the_objective():
     saved = 0
     for p in random_platforms(40, max(LONG, 0.3), exact=False):

@@ -313,6 +313,19 @@ def test_the_row_names_the_weakest_point_its_interval_and_the_runs():
 
 
 @pytest.mark.parametrize(
+    ("direction", "rows", "named"),
+    [
+        ("below", [(-4, -2), (-1.5, -0.5), (-9, -1)], "point 1"),  # ends 0.5 below the bound 0
+        ("below", [(-1, -0.25), (1, 3), (0.5, 4)], "point 2"),  # against it, and ends highest
+        ("marginal", [(-0.015, 0), (-0.01, 0.019), (0, 0.001)], "point 1"),  # 0.001 from 0.02
+        ("marginal", [(-0.018, 0), (-0.01, 0.017), (0, 0.001)], "point 0"),  # 0.002 from -0.02
+    ],
+)
+def test_the_point_named_is_the_nearest_to_either_bound(direction, rows, named):
+    assert judge_points(points(*rows), claim(direction)).row["what"] == named
+
+
+@pytest.mark.parametrize(
     ("estimate", "unit", "text"),
     [
         (0.12345, "%", "12.35 %"), (1.0, "%", "100 %"), (-0.00001, "points", "0 points"),
