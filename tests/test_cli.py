@@ -70,15 +70,15 @@ def test_a_word_that_is_nearly_right_is_asked_for(capsys):
         assert f"did you mean {meant}?" in err, words
 
 
-@pytest.mark.parametrize("encoding", ["cp1252", "utf-8"])
-def test_output_survives_any_encoding(encoding):
-    environment = os.environ | {"PYTHONUTF8": "0", "PYTHONIOENCODING": encoding}
+def test_output_survives_an_encoding_without_its_signs(capsys):
+    environment = os.environ | {"PYTHONUTF8": "0", "PYTHONIOENCODING": "cp1252"}
     words = [sys.executable, "-m", "dlsim", "claims", "mcdf"]
     done = subprocess.run(words, capture_output=True, env=environment, cwd=ROOT, check=False)
     assert done.returncode == 0, done.stderr
-    assert "mcdf-1" in done.stdout.decode(encoding)
-    shown = "✓" if encoding == "utf-8" else "\\u2713"
-    assert shown in done.stdout.decode(encoding)
+    _, said, _ = run(capsys, "claims", "mcdf")
+    assert "✓" in said
+    wanted = said.encode("cp1252", "backslashreplace").decode("cp1252")
+    assert done.stdout.decode("cp1252").splitlines() == wanted.splitlines()
 
 
 # ---------------------------------------------------------------------- list, claims, prove

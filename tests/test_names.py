@@ -5,6 +5,7 @@ The names in `DEFINED_TWICE` still break a rule. The set may shrink, and never g
 
 import ast
 from collections import defaultdict
+from functools import cache
 
 import pytest
 
@@ -28,12 +29,18 @@ def room_of(path):
     return parts[0] if len(parts) > 1 else "top"
 
 
-MODULES = {
-    path: ast.parse(path.read_text("utf-8"))
+MODULES = [
+    path
     for path in sorted(PACKAGE.rglob("*.py"))
     if path.name not in ("__init__.py", "__main__.py") and room_of(path) != "_share"
-}
+]
 ROOMS = sorted(set(map(room_of, MODULES)))
+
+
+@cache
+def tree_of(path):
+    """Return the syntax tree of a module."""
+    return ast.parse(path.read_text("utf-8"))
 
 
 def public_names(tree):
@@ -49,8 +56,8 @@ def public_names(tree):
 
 def test_no_public_name_is_defined_in_two_modules():
     places = defaultdict(set)
-    for path, tree in MODULES.items():
-        for name in public_names(tree):
+    for path in MODULES:
+        for name in public_names(tree_of(path)):
             if not name.startswith("_") and name not in SHARED:
                 places[name].add(path)
     twice = {name: sorted(map(room_of, paths)) for name, paths in places.items() if len(paths) > 1}
@@ -81,9 +88,9 @@ def found_in(room, search):
     """Return what a search finds in the modules of a room."""
     return [
         f"{path.relative_to(PACKAGE)} {place}"
-        for path, tree in MODULES.items()
+        for path in MODULES
         if room_of(path) == room
-        for place in search(path.read_text("utf-8"), tree)
+        for place in search(path.read_text("utf-8"), tree_of(path))
     ]
 
 

@@ -40,12 +40,16 @@ README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
 COUNTS = Counter(words_of(README))
 FOX = "the quick fox the dog the fox"
 PAIR = NodeGroup(nodes=2, cpus=2, gpus=2)
-run_slots = function_in("50-cpu-gpu", "run_slots")
 
 
 def run(job, blocks, group=PAIR, policy="history", reading=None, **more):
     """Run on two nodes with a CPU and a GPU each by the paper's rules, unless told otherwise."""
     return run_mapreduce(job, blocks, group, policy, reading, **more)
+
+
+def run_slots(*args):
+    """Run jobs in slots, as a cell of a notebook does."""
+    return function_in("50-cpu-gpu", "run_slots")(*args)
 
 
 def ran(*args, **kwargs):

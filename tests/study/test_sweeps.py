@@ -23,7 +23,7 @@ from dlsim.study import sweeps
 from dlsim.study.fingerprint import Used, digest_used, find_used, fingerprint, parts, parts_used
 from dlsim.study.sweeps import sweep
 from tests.helpers import sweep_functions as functions
-from tests.helpers.children import alive, forked
+from tests.helpers.children import alive
 
 ROOT = Path(__file__).parents[2]
 POINTS = {"load": [0.5, 1.0, 2.5], "policy": ["MCDF", "FIFO"]}
@@ -357,14 +357,23 @@ def test_a_text_that_names_a_module_counts_as_an_import(tmp_path):
     assert list(fingerprints._names_imported(source)) == ["dlsim.theory", "dlsim.papers."]
 
 
-def test_a_comment_in_the_command_line_keeps_the_cells_of_a_sweep(tmp_path, cache):
-    """An edit of the engine does not."""
-    code = """
-import os, sys
+#: Imports once what takes long to import; then each part of a copied package, and a sweep before
+#: and after edits of the copy, all in processes of their own.
+IN_A_COPY = """
+import importlib, os, sys
 from pathlib import Path
-import networkx, numba, numpy, pandas  # what takes long to import, once
+import matplotlib.pyplot, networkx, numba, numpy, pandas, scipy.stats, sympy
+
 def f(n, seed):
     return {"time": execution_time(1.0, n, Cluster(4, 1.0, 9.0))}
+
+for module in sys.argv[1:]:
+    if not os.fork():
+        importlib.import_module(module)
+        print(module, *{name.split(".")[1] for name in sys.modules if name.startswith("dlsim.")})
+        sys.stdout.flush()
+        os._exit(0)
+    assert os.wait()[1] == 0
 for edited in ("", "cli.py", "realtime/core/formulas.py"):
     if edited:
         with Path("dlsim", edited).open("a") as stream:
@@ -375,16 +384,36 @@ for edited in ("", "cli.py", "realtime/core/formulas.py"):
         sweep(f, {"n": [1, 2]}, 1, jobs=1)
         os._exit(0)
     assert os.wait()[1] == 0
-    print(len(list(Path(os.environ["DLSIM_CACHE"]).rglob("cells/*/*.txt"))))
+    print("cells", len(list(Path(os.environ["DLSIM_CACHE"]).rglob("cells/*/*.txt"))), flush=True)
 """
-    shutil.copytree(ROOT / "dlsim", tmp_path / "dlsim")
-    environment = os.environ | {"PYTHONPATH": str(tmp_path), "DLSIM_CACHE": str(cache)}
-    command = [sys.executable, "-P", "-c", code]
-    said = subprocess.check_output(command, env=environment, cwd=tmp_path, text=True)
-    assert said.split() == ["2", "2", "4"]
+ROOMS = ("realtime", "steady", "cpugpu", "bricks", "papers.mcdf", "theory", "explore")
 
 
-def test_the_parts_that_a_part_uses_are_those_that_its_import_loads():
+@pytest.fixture(scope="module")
+def said_of_a_copy(tmp_path_factory):
+    """What `IN_A_COPY` prints, as lists of words."""
+    folder = tmp_path_factory.mktemp("edited")
+    shutil.copytree(ROOT / "dlsim", folder / "dlsim", ignore=shutil.ignore_patterns("__pycache__"))
+    environment = os.environ | {"PYTHONPATH": str(folder), "DLSIM_CACHE": str(folder / "cache")}
+    command = [
+        sys.executable,
+        "-P",
+        "-W",
+        "ignore",
+        "-c",
+        IN_A_COPY,
+        *(f"dlsim.{r}" for r in ROOMS),
+    ]
+    said = subprocess.check_output(command, env=environment, cwd=folder, text=True)
+    return [line.split() for line in said.splitlines()]
+
+
+def test_a_comment_in_the_command_line_keeps_the_cells_of_a_sweep(said_of_a_copy):
+    """An edit of the engine does not."""
+    assert [words[1] for words in said_of_a_copy if words[0] == "cells"] == ["2", "2", "4"]
+
+
+def test_the_parts_that_a_part_uses_are_those_that_its_import_loads(said_of_a_copy):
     """Import each part alone in a process: whatever that loads of dlsim is among them.
 
     More may be used: some modules are imported when a function needs them.
@@ -394,21 +423,8 @@ def test_the_parts_that_a_part_uses_are_those_that_its_import_loads():
         for path in (ROOT / "dlsim").iterdir()
         if path.suffix == ".py" or (path / "__init__.py").exists()
     }
-    code = """
-import importlib, sys
-import matplotlib.pyplot, networkx, numba, numpy, pandas, scipy.stats, sympy  # once for all
-
-def do(module):
-    importlib.import_module(module)
-    say(module, "loads", *{name.split(".")[1] for name in sys.modules if name.startswith("dlsim.")})
-"""
-    rooms = ("realtime", "steady", "cpugpu", "bricks", "papers.mcdf", "theory", "explore")
-    with forked(code, [f"dlsim.{room}" for room in rooms], cwd=ROOT) as process:
-        lines = [line.split() for line in process.stdout]
-    loaded = {line[0]: set(line[2:]) for line in lines if line[1] == "loads"}
-    ended = [line[2] for line in lines if line[1] == "ended"]
-    assert ended == ["0"] * len(rooms)
-    for room in rooms:
+    loaded = {words[0]: set(words[1:]) for words in said_of_a_copy}
+    for room in ROOMS:
         part = room.partition(".")[0]
         assert {part} <= loaded[f"dlsim.{room}"] <= parts_used([part]), room
     assert "cli" not in parts_used(parts().keys() - {"cli", "__main__"})
