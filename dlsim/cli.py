@@ -133,7 +133,7 @@ def _sign_notebooks(paths: Iterable[Path]) -> None:
         notary = NotebookNotary()
         for path in paths:
             if path.suffix == ".ipynb":
-                notary.sign(nbformat.read(path, as_version=4))
+                notary.sign(nbformat.reads(files.read_text(path), as_version=4))
 
 
 def lab_command(folder: Path, args: argparse.Namespace) -> list[str]:
