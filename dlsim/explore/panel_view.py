@@ -16,7 +16,7 @@ from dlsim.explore.pictures import HEIGHT, SCREEN_DPI, WIDTH
 from dlsim.study.results import PICTURE_FORMATS
 
 #: Controls stand in a narrow column beside the picture where the window has room for both. The
-#: picture grows with the window as long as all of the panel is in view.
+#: picture grows with the window as long as all of the panel is in view, and so does its sentence.
 #: A picture that does not belong to the values shown is pale, after a moment, or it would flicker.
 _STYLE = """<style>
 .dlsim-panel {--jp-widgets-font-size: 13px; font-size: 14px}
@@ -30,7 +30,7 @@ _STYLE = """<style>
 .dlsim-picture {width: 100%; height: auto !important;
   max-width: min(100%, max(30em, (100vh - 25em) * RATIO)) !important}
 .dlsim-stale {opacity: 0.12; filter: grayscale(1); transition: opacity 0s 0.3s}
-.dlsim-words {min-height: 4.05em; font-weight: 600}
+.dlsim-words {min-height: 4.05em; font-weight: 600; font-size: clamp(14px, 1vw, 20px)}
 .dlsim-error {min-height: 4.05em; border-left: 4px solid #d55e00; padding-left: 0.6em}
 .dlsim-panel dt {font-weight: 600} .dlsim-panel dd {margin-left: 1.5em}
 </style>""".replace("RATIO", f"{WIDTH / HEIGHT:.3f}")

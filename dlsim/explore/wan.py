@@ -4,6 +4,7 @@ Source: paper S (steady state), sections 3 to 6.
 """
 
 import functools
+import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -46,6 +47,10 @@ WAN_NETWORKS = ("Tiers-like", "random", "Abilene", "chain")
 LINK_INK = {"unused": "#B5B5B5", "in use": INK["blue"], "full": INK["vermillion"]}
 #: Smallest share of its speed at which a cluster counts as computing for others.
 MIN_SHARE_FOR_OTHERS = 1e-6
+#: Links shorter than this have their numbers so far above them, in points.
+SHORT_LINK, ASIDE_POINTS = 40.0, 10.0
+#: How a text stands in the middle of its place.
+MIDDLE: dict[str, Any] = {"ha": "center", "va": "center"}
 
 _DEFINITIONS = {
     "G, LPR, LPRG, LPRR": "the paper's heuristics: greedy; the relaxed program rounded down; "
@@ -149,7 +154,10 @@ def best_allocation(platform: Platform, switches: tuple[tuple[str, str], ...]) -
 @functools.lru_cache(maxsize=64)
 def place_routers(platform: Platform) -> dict[Any, Any]:
     """Return where the routers are drawn: a spring layout whose crowded parts are spread out."""
-    layout = nx.spring_layout(platform.to_graph(), iterations=200, seed=0)
+    graph = platform.to_graph()
+    firsts = [next(iter(part)) for part in nx.connected_components(graph)]
+    graph.add_edges_from(itertools.pairwise(firsts))  # or parts without a link drift far away
+    layout = nx.spring_layout(graph, iterations=200, seed=0)
     spots = np.array(list(layout.values()))
     spots /= np.maximum(np.ptp(spots, axis=0), 1e-9)
     ranks = spots.argsort(axis=0).argsort(axis=0) / len(spots)
@@ -192,14 +200,9 @@ def _draw_map(ax: Axes, allocation: Allocation, links: pd.DataFrame, title: str)
     clusters = set(platform.router)
     routers = np.array([spot for node, spot in places.items() if node not in clusters])
     ax.plot(*routers.reshape(-1, 2).T, "o", ms=3, color="#777777", zorder=2)
-    middle: dict[str, Any] = {"ha": "center", "va": "center"}
-    plate = {"facecolor": "white", "edgecolor": "none", "pad": 0.3, "alpha": 0.85}
-    for (start, end), opened, allowed in zip(
-        ends, links["opened"], links["max_connect"], strict=True
-    ):
-        if opened:
-            x, y = (start + end) / 2
-            ax.text(x, y, f"{opened}/{allowed:g}", fontsize=8, zorder=4, bbox=plate, **middle)
+    ax.margins(0.08)
+    ax.autoscale_view()
+    _write_connections(ax, ends, links)
     spots = np.array([places[node] for node in platform.router])
     sizes = 90 + 130 * platform.speed / max(platform.speed.max(), 1e-9)
     fills = [
@@ -209,10 +212,26 @@ def _draw_map(ax: Axes, allocation: Allocation, links: pd.DataFrame, title: str)
     look: dict[str, Any] = {"s": sizes, "c": fills, "edgecolors": "#222222", "linewidths": 1.2}
     ax.scatter(spots[:, 0], spots[:, 1], zorder=3, **look)
     for k, (x, y) in enumerate(spots):
-        ax.text(x, y, str(k), fontsize=8.5, zorder=5, **middle)
+        ax.text(x, y, str(k), fontsize=8.5, zorder=5, **MIDDLE)
     ax.set_title(title, pad=2, y=1.0)
-    ax.margins(0.08)
     ax.axis("off")
+
+
+def _write_connections(ax: Axes, ends: list[tuple[Any, Any]], links: pd.DataFrame) -> None:
+    """Write open and allowed connections on every link in use, beside it if it is short."""
+    plate = {"facecolor": "white", "edgecolor": "none", "pad": 0.3, "alpha": 0.85}
+    to_points = ax.transData + ax.figure.dpi_scale_trans.inverted()
+    for pair, opened, allowed in zip(ends, links["opened"], links["max_connect"], strict=True):
+        if not opened:
+            continue
+        start, end = 72 * to_points.transform(pair)
+        along, up = end - start
+        length = max(float(np.hypot(along, up)), 1e-9)
+        aside = np.copysign(ASIDE_POINTS / length, along) * np.array([-up, along])
+        text = f"{opened}/{allowed:g}"
+        look: dict[str, Any] = {"fontsize": 8, "zorder": 4, "bbox": plate, **MIDDLE}
+        place = aside if length < SHORT_LINK else (0.0, 0.0)
+        ax.annotate(text, np.mean(pair, axis=0), place, textcoords="offset points", **look)
 
 
 def _draw_bars(

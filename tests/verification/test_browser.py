@@ -107,6 +107,7 @@ PLACES = """box => { const at = part => box.querySelector(part).getBoundingClien
   const cell = box.closest('.jp-Cell').getBoundingClientRect(), picture = at('.dlsim-picture');
   return {top: picture.top - cell.top, height: at('.dlsim-panel').height,
     beside: picture.left - at('.dlsim-field').right, width: picture.width,
+    letters: parseFloat(getComputedStyle(box.querySelector('.dlsim-words')).fontSize),
     above: at('.dlsim-field').top - picture.bottom,
     tall: at('.dlsim-field').bottom - at('.dlsim-words').top}; }"""
 
@@ -147,6 +148,7 @@ def test_the_picture_grows_with_the_window(explorer, name):
         assert output.evaluate(SCROLLS_SIDEWAYS) is False
     assert found[1920]["width"] >= 1.8 * found[1280]["width"] >= 3 * found[390]["width"]
     assert found[1920]["height"] <= 1080 - LAB_HEIGHT
+    assert found[1920]["letters"] >= 19 > found[1280]["letters"] == 14
     assert found[390]["above"] >= 0
     assert found[390]["tall"] <= 844 - LAB_HEIGHT
 

@@ -192,3 +192,25 @@ def test_real_network_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "topohub", None)
     with pytest.raises(InputError, match="pip install"):
         PANEL.picture(network="Abilene", clusters=10, seed=98)
+
+
+@pytest.mark.parametrize("network", ["Tiers-like", "Abilene"])
+def test_no_number_of_a_link_lies_on_that_of_a_cluster(network):
+    figure, _ = explore.wan.picture(network=network)
+    for ax in figure.axes[:2]:
+        boxes = {text: text.get_window_extent() for text in ax.texts}
+        clusters = [box for text, box in boxes.items() if "/" not in text.get_text()]
+        links = [box for text, box in boxes.items() if "/" in text.get_text()]
+        assert len(clusters) == 6
+        assert links
+        assert not [1 for link in links for cluster in clusters if link.overlaps(cluster)]
+
+
+def test_a_cluster_without_links_leaves_room_for_the_others():
+    platform = make_platform("random", 10, 78, 1.0, 10, "one")
+    graph = platform.to_graph()
+    assert list(nx.isolates(graph)) == [3]
+    places = place_routers(platform)
+    size = np.ptp(list(places.values()), axis=0)
+    others = np.ptp([place for node, place in places.items() if node != 3], axis=0)
+    assert np.all(others > 0.6 * size)
