@@ -23,6 +23,7 @@ from dlsim.cpugpu import (
     workload,
 )
 from dlsim.cpugpu.ideal import lb_fractional
+from dlsim.cpugpu.scheduler import decider
 from dlsim.errors import InputError
 from dlsim.validate import child_seed
 from tests.helpers.cpugpu_queues import ONLINE, queue, queues, run_queue, runnable
@@ -30,6 +31,8 @@ from tests.helpers.scale import scale_count
 from tests.twins import cpugpu as twin
 
 ROUNDING = 1e-9
+#: Of sums of a few times.
+LITTLE = 1e-13
 #: Switches of the reading and beside the rules, as the engine and as the twin take them.
 SWITCHES = [
     {},
@@ -37,6 +40,7 @@ SWITCHES = [
     {"unknown_remaining": "zero"},
     {"unknown_remaining": "inf"},
     {"deviations": 1},
+    {"deviations": Fraction(5, 2)},
     {"min_samples": 2},
     {"re_explore": 2},
     {"bound": Fraction(1, 4)},
@@ -52,52 +56,77 @@ SWITCHES = [
 
 def warmed(q):
     """What a warm scheduler knows: the time of every application on every class."""
-    return {
-        (app, cls): time
+    return [
+        (app, cls, time)
         for app, (cpu, gpu) in q.apps.items()
         for cls, time in (("gpu", gpu), ("cpu", cpu))
         if time is not None
-    }
+    ]
 
 
-def by_engine(q, name, switches=None, warm=False, share=Fraction(0)):
-    """The schedule of the engine."""
-    switches, known = dict(switches or {}), History()
-    for (app, cls), time in warmed(q).items() if warm else ():
-        known.add(app, cls, float(time))
+def learned(rng, q):
+    """Runs and assignments of all applications and of another; a time of None was not measured."""
+    return [
+        (app, cls, None if rng.random() < 0.1 else Fraction(rng.randint(1, 48), 2))
+        for app in [*q.apps, "Y"]
+        for cls in rng.choices(["gpu", "cpu"], k=rng.choice([0, 1, 2, 5, 12]))
+    ]
+
+
+def by_engine(q, name, switches=None, known=(), share=Fraction(0), rule=None):
+    """The schedule of the engine; with `rule`, a function decides."""
+    switches, history = dict(switches or {}), History()
+    for app, cls, time in known:
+        history.assign(app, cls)
+        if time is not None:
+            history.measure(app, cls, float(time))
     own = {f.name for f in fields(Reading)}
-    reading = Reading(**{k: v for k, v in switches.items() if k in own}, gpu_cpu_share=float(share))
-    beside = {k: float(v) if k == "bound" else v for k, v in switches.items() if k not in own}
+    given = {k: float(v) if isinstance(v, Fraction) else v for k, v in switches.items()}
+    reading = Reading(**{k: v for k, v in given.items() if k in own}, gpu_cpu_share=float(share))
+    beside = {k: v for k, v in given.items() if k not in own}
     policy = replace(POLICIES[name], name="varied", **beside)
-    return simulate(q.table, Machine(q.cpus, q.gpus), policy, reading, history=known)
+    policy = rule(policy) if rule else policy
+    return simulate(q.table, Machine(q.cpus, q.gpus), policy, reading, history=history)
 
 
-def by_twin(q, name, switches=None, warm=False, share=Fraction(0)):
-    """The jobs of the twin."""
+def by_twin(q, name, switches=None, known=(), share=Fraction(0)):
+    """The twin after its run, with its jobs."""
     runs, assigned = {}, {}
-    for (app, cls), time in warmed(q).items() if warm else ():
-        runs[app, cls] = [time]
+    for app, cls, time in known:
         assigned.setdefault(app, []).append(cls)
-    known = {"share": share, "runs": runs, "assigned": assigned, **(switches or {})}
-    return twin.Twin(q.cpus, q.gpus, name, **known).run(q.jobs)
+        if time is not None:
+            runs.setdefault((app, cls), []).append(time)
+    given = {"share": share, "runs": runs, "assigned": assigned, **(switches or {})}
+    exact = twin.Twin(q.cpus, q.gpus, name, **given)
+    exact.run(q.jobs)
+    return exact
 
 
 def both(*given, **more):
-    """The schedule of the engine, and the twin's jobs."""
+    """The schedule of the engine, and the twin."""
     return by_engine(*given, **more), by_twin(*given, **more)
 
 
-def agree(r, jobs):
-    for row, job in zip(r.jobs.itertuples(), jobs, strict=True):
+def agree(r, exact, rel=0.0):
+    """Decisions, predictions on every device, what was learned; instants are the same bits."""
+    devices = list(r.machine.devices)
+    for row, told, job in zip(
+        r.jobs.itertuples(), r.predictions.to_numpy(), exact.jobs, strict=True
+    ):
         assert (row.device, row.rule) == (job.device, job.rule)
         ours = [row.decided, row.start, row.completion]
         assert ours == pytest.approx(
-            [float(t) for t in (job.decided, job.start, job.end)], rel=ROUNDING, abs=ROUNDING
+            [float(t) for t in (job.decided, job.start, job.end)], rel=rel, abs=rel
         )
-        if job.predicted is None:
-            assert np.isnan(row.predicted)
-        else:
-            assert row.predicted == pytest.approx(float(job.predicted), rel=ROUNDING)
+        wanted = [float(job.ends.get(device, np.nan)) for device in devices]
+        np.testing.assert_allclose(told, wanted, rtol=max(rel, LITTLE))
+    for app in exact.assigned:
+        for cls in ("gpu", "cpu"):
+            row, classes = r.history.record(app, cls), exact.assigned[app]
+            assert row.assigned == classes.count(cls)
+            times = [float(time) for time in exact.runs.get((app, cls), [])]
+            in_order = sorted if rel else list  # rounded ends at one instant have an order
+            assert in_order(row.times) == pytest.approx(in_order(times), rel=rel, abs=0)
     r.check()
 
 
@@ -111,11 +140,57 @@ def test_every_policy_is_its_twin(name):
             agree(*both(q, name))
 
 
+@pytest.mark.parametrize("name", ONLINE)
+def test_a_function_that_asks_a_rule_decides_as_the_rule(name):
+    """MapReduce and a user's function ask the same core as a queue does."""
+
+    def asking(policy):
+        return Policy(lambda state, _, reading: decider(policy)(state, policy, reading))
+
+    rng, seen = random.Random(f"asked {name}"), 0
+    while seen < scale_count(10 if name == "history" else 3, least=2):
+        q = queue(rng)
+        if runnable(q, name):
+            seen += 1
+            agree(by_engine(q, name, rule=asking), by_twin(q, name))
+
+
 @pytest.mark.parametrize("switches", SWITCHES, ids=str)
 def test_every_switch_of_the_five_rules_is_its_twins(switches):
     rng = random.Random(str(switches))
     for k in range(scale_count(10)):
-        agree(*both(queue(rng, jobs=16), "history", switches, warm=k % 3 == 0))
+        q = queue(rng, jobs=16)
+        agree(*both(q, "history", switches, warmed(q) if k % 3 == 0 else ()))
+
+
+def in_tenths(q):
+    """Return a queue whose times are tenths of its times: the floats of equal sums differ."""
+
+    def tenths(times):
+        return [None if time is None else Fraction(time) / 10 for time in times]
+
+    apps = {app: tenths(times) for app, times in q.apps.items()}
+    return q._replace(apps=apps, rows=[(app, *tenths(times)) for app, *times in q.rows])
+
+
+@pytest.mark.parametrize("rel", [0.0, ROUNDING], ids=["exact floats", "rounded floats"])
+def test_switches_together_are_the_twins_after_any_runs(rel):
+    rng, words = random.Random(8), set()
+    for _ in range(scale_count(200)):
+        q, pick = queue(rng, jobs=40), rng.choice
+        q = in_tenths(q) if rel else q
+        switches = {
+            "both_free": pick(["explore", "best"]), "deviations": pick([0, 0, 1, Fraction(5, 2)]),
+            "unknown_remaining": pick(["avg", "zero", "inf"]), "min_samples": pick([1, 1, 2, 3]),
+            "re_explore": pick([0, 0, 1, 2, 5]), "bound": Fraction(pick([0, 0, 1, 2, 8]), 8),
+            "estimate": pick(["mean", "median"] if rel else ["mean", "median", "ewma"]),
+            "steal": pick([True, False]),
+        }  # fmt: skip
+        known = learned(rng, q) if rng.random() < 0.5 else ()
+        r, exact = both(q, "history", switches, known)
+        agree(r, exact, rel)
+        words |= set(r.jobs["rule"])
+    assert words == {"R2", "R2*", "R3", "R3*", "R4", "R4q", "R0", "steal"}
 
 
 @pytest.mark.parametrize("name", ["history", "mct", "preferred", "rsc", "asjf"])
@@ -124,9 +199,8 @@ def test_cpus_slow_down_beside_gpu_jobs(name):
     slower = 0
     for _ in range(scale_count(10)):
         q = queue(rng)
-        share = Fraction(1, 4)
-        r, jobs = both(q, name, share=share)
-        agree(r, jobs)
+        r, exact = both(q, name, share=Fraction(1, 4))
+        agree(r, exact, ROUNDING)
         slower += (r.jobs["completion"] - r.jobs["start"] > 1.01 * _time_there(r)).any()
     assert slower
 

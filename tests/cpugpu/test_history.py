@@ -1,6 +1,7 @@
 """What a history knows of run times: count, mean, deviation, copies."""
 
 import math
+import random
 import statistics
 
 import pytest
@@ -42,6 +43,22 @@ def test_a_copy_is_independent():
     assert history.record("A", "gpu").times == [1.0]
     assert len(history.table()) == 1
     assert other.record("A", "gpu").mean == 2
+
+
+def test_the_medians_of_a_history_and_its_copy_are_those_of_their_runs():
+    known, draw = History(), random.Random(3)
+    for _ in range(500):
+        known.add("A", "gpu", draw.random() + 0.5)
+        assert known.expected("A", "gpu", "median") == median_of(known)
+    copy = known.copy()
+    copy.add("A", "gpu", 1.0)
+    known.add("A", "gpu", 2.0)
+    for one in (known, copy):
+        assert one.record("A", "gpu").expected("median") == median_of(one)
+
+
+def median_of(history):
+    return statistics.median(history.record("A", "gpu").times)
 
 
 def test_elsewhere_counts_since_the_last_assignment():

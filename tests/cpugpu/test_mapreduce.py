@@ -4,8 +4,11 @@ The slots are a cell of notebook 50.
 """
 
 import dataclasses
+import itertools
+import math
 import random
 from collections import Counter
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -16,13 +19,17 @@ from hypothesis import strategies as st
 
 from dlsim.cpugpu import (
     POLICIES,
+    SWITCHES,
     Costs,
+    Decision,
     Faults,
     Gpu,
     History,
     Machine,
     MapReduce,
     NodeGroup,
+    Policy,
+    Reading,
     Storage,
     run_mapreduce,
     simulate,
@@ -34,6 +41,7 @@ from dlsim.errors import InputError, ScheduleError
 from tests.helpers.cpugpu_queues import ONLINE
 from tests.helpers.scale import scale_count
 from tests.twins import cpugpu_slots as twin
+from tests.twins.cpugpu import Job, Twin
 from tests.verification.notebook_code import function_in
 
 README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
@@ -372,6 +380,93 @@ def test_check_counts_again():
     dead = r.setting._replace(faults=Faults(dead={0: 0.0}))
     with pytest.raises(ScheduleError, match="dead node"):
         dataclasses.replace(r, setting=dead).check()
+
+
+# ------------------------------------------------------------------ decisions of the exact twin
+
+
+class Watching(Twin):
+    """The exact twin, that looks at what a scheduler of tasks sees, in fractions."""
+
+    def look(self, state):
+        self.now, self.devices = exactly(state.now), list(state.devices)
+        waiting = itertools.chain(state.main, *state.queues)
+        tasks = {one.job: self.job(one) for one in waiting}
+        self.main = [tasks[one.job] for one in state.main]
+        queues = zip(self.devices, state.queues, strict=True)
+        self.sub = {device: [tasks[one.job] for one in queue] for device, queue in queues}
+        self.on = {}
+        for device, task, start in zip(self.devices, state.running, state.started, strict=True):
+            if task is not None:
+                self.on[device] = self.job(task)
+                self.on[device].start = exactly(start)
+        self.records = state.history.record
+        known = state.history.table()[["app", "class"]].to_numpy()
+        self.runs = {(a, c): [exactly(t) for t in self.records(a, c).times] for a, c in known}
+
+    @staticmethod
+    def job(task):
+        said = {cls: exactly(time) for cls, time in task.declared.items()}
+        return Job(task.job, task.app, 0, {}, said)
+
+    def untried(self, app, cls):  # a task of a dead node is not counted
+        row = self.records(app, cls)
+        return row.assigned < self.min_samples or 0 < self.re_explore <= row.elsewhere
+
+
+def exactly(time):
+    """Return the decimal that a sum of decimals is but for its rounding."""
+    return Fraction(time).limit_denominator(10**9)
+
+
+def decided_by_the_twin(name, policy, reading):
+    """The same policy as a function that asks the exact twin."""
+    options = {
+        key: getattr(policy, key)
+        for key in ("min_samples", "re_explore", "estimate", "steal")
+        if policy.rule == "history"
+    }
+    exact = Watching(
+        0, 0, name, reading.both_free, reading.unknown_remaining, reading.deviations,
+        bound=Fraction(policy.bound).limit_denominator(100), **options,
+    )  # fmt: skip
+
+    def rule(state, policy, reading):
+        exact.cpus, exact.gpus = state.classes.count("cpu"), state.classes.count("gpu")
+        exact.look(state)
+        found = exact.decision()
+        if found is None:
+            return None
+        job, device, word, ends = found
+        told = tuple(float(ends.get(d, math.nan)) for d in state.devices) if ends else ()
+        return Decision(job.number, exact.devices.index(device), word, told)
+
+    return Policy(rule)
+
+
+@pytest.mark.parametrize("seed", range(scale_count(60)))
+def test_tasks_are_decided_as_the_exact_twin_decides_them(seed):
+    source = random.Random(seed)
+    pick, nodes = source.choice, source.randint(1, 5)
+    text = " ".join(pick("abcdefgh") * source.randint(1, 6) for _ in range(source.randint(9, 400)))
+    name = pick(ONLINE)
+    policy = POLICIES[name]
+    if seed % 2:
+        name, policy = "history", Policy(
+            min_samples=pick([1, 2]), re_explore=pick([0, 3]), bound=pick([0.0, 0.1]),
+            estimate=pick(["mean", "median", "ewma"]), steal=pick([False, True]),
+        )  # fmt: skip
+    reading = Reading.from_switches({name: pick(options) for name, options in SWITCHES.items()})
+    storage = Storage(nodes, prefer_local=pick([False, False, True]), seed=seed)
+    dead = {node: source.uniform(0, 2) for node in range(nodes) if node and source.random() < 0.4}
+    faults = Faults(dead=dead, loss_rate=pick([0, 0.2, 0.5]), seed=seed)
+    given = word_count(3), split_text(text, 1 + seed // 2), NodeGroup(nodes, nodes, nodes)
+    ours, theirs = (
+        ran(*given, one, reading, storage=storage, faults=faults)
+        for one in (policy, decided_by_the_twin(name, policy, reading))
+    )
+    pd.testing.assert_frame_equal(ours.attempts, theirs.attempts, rtol=1e-12)
+    assert repr(ours.history.table()) == repr(theirs.history.table())
 
 
 # ------------------------------------------------------------------ Hadoop's slots

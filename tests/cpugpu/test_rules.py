@@ -5,12 +5,14 @@ import itertools
 import math
 from dataclasses import fields
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 
 from dlsim.cpugpu import POLICIES, History, JobView, Machine, Policy, Reading, SchedulerState
 from dlsim.cpugpu.model import EXPLORING, POLICY_RULES
+from dlsim.cpugpu.queues import SubQueue
 from dlsim.cpugpu.scheduler import OnlineScheduler, decider
 from dlsim.errors import InputError
 from tests.helpers.cpugpu_queues import ONLINE, queues, run_queue, runnable
@@ -492,3 +494,13 @@ def test_a_policy_without_a_name_is_called_by_what_it_is():
 
 def only_first(state, policy, reading):
     """A rule of a user."""
+
+
+def test_the_work_of_a_sub_queue_does_not_drift():
+    queue, times = SubQueue("gpu"), np.random.default_rng(1).random(5000) * 1e6
+    for number, time in enumerate(times):
+        queue.put(JobView(number, "A", {"gpu": float(time)}))
+    assert queue.declared_work == math.fsum(times)
+    for _ in times[1:]:
+        queue.take()
+    assert queue.declared_work == times[-1]

@@ -19,7 +19,7 @@ NAN = math.nan
 ONLINE = tuple(name for name, policy in POLICIES.items() if not policy.is_planned)
 ONE_EACH = Machine(cpus=1, gpus=1)
 #: A machine of each shape: both classes, several of one, only one.
-MACHINES = ((1, 1), (1, 1), (2, 1), (1, 2), (2, 3), (0, 2), (3, 0))
+MACHINES = ((1, 1), (1, 1), (2, 1), (4, 1), (1, 2), (2, 3), (5, 6), (0, 2), (3, 0), (1, 0))
 
 
 class Queue(NamedTuple):

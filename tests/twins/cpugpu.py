@@ -25,7 +25,7 @@ class Job:
     decided: object = None
     start: object = None
     end: object = None
-    predicted: object = None
+    ends: dict = field(default_factory=dict)  # device -> predicted finish, where one was asked
 
     @property
     def preferred(self):
@@ -95,6 +95,11 @@ class Twin:
         self.deviations = k
         return sum(each) / len(each) if each else Fraction(0)
 
+    def ends(self, job):
+        """Rule 3: when a job should end on each device on which its time is known."""
+        times = {d: self.time_of(job, d[:3]) for d in self.devices}
+        return {d: self.busy_until(d) + time for d, time in times.items() if time is not None}
+
     def busy_until(self, device):
         """Rule 3: the running job's remaining time and every job of the sub-queue."""
         cls, left = device[:3], Fraction(0)
@@ -146,14 +151,13 @@ class Twin:
 
     def compared(self, job, times, free, kinds):
         """Rules 3 and 4: the free device if it is not slower, else where it ends first."""
+        ends = self.ends(job)
         for device in free:
             if times.get(device[:3]) == min(times.values()):
-                word = "R3*" if len(kinds) == 2 else "R3"
-                return job, device, word, self.now + times[device[:3]]
-        ends = {d: self.busy_until(d) + times[d[:3]] for d in self.devices if d[:3] in times}
+                return job, device, "R3*" if len(kinds) == 2 else "R3", ends
         first = [d for d in ends if ends[d] == min(ends.values())]
         device = min(first, key=lambda d: (times[d[:3]], self.devices.index(d)))
-        return job, device, "R4" if device in free else "R4q", ends[device]
+        return job, device, "R4" if device in free else "R4q", ends
 
     def stolen(self):
         best = None
@@ -165,7 +169,7 @@ class Twin:
                     if time is not None:
                         saved = self.busy_until(there) - (self.now + time)
                         if saved > 0 and (best is None or saved > best[0]):
-                            best = saved, job, device, self.now + time
+                            best = saved, job, device, self.ends(job)
         return None if best is None else (best[1], best[2], "steal", best[3])
 
     # --- the rivals -----------------------------------------------------------------------
@@ -174,8 +178,8 @@ class Twin:
         if not self.main:
             return None
         job, free = self.main[0], self.free()
-        job, device, _, end = self.compared(job, job.said, free, set())
-        return job, device, "mct", end
+        job, device, _, ends = self.compared(job, job.said, free, set())
+        return job, device, "mct", ends
 
     def in_line(self, wanted, head_only):
         for device in self.free():
@@ -255,6 +259,7 @@ class Twin:
 
     def run(self, jobs):
         """Complete, arrive, decide, instant by instant; the jobs are filled in."""
+        self.jobs = jobs
         coming = sorted(jobs, key=lambda j: (j.arrival, j.number))
         self.main, self.sub, self.on = [], {d: [] for d in self.devices}, {}
         self.now, left = Fraction(0), {}
@@ -279,14 +284,14 @@ class Twin:
                 found = self.decision()
                 if found is None:
                     break
-                job, device, rule, predicted = found
+                job, device, rule, ends = found
                 for queue in [self.main, *self.sub.values()]:
                     if job in queue:
                         queue.remove(job)
                 self.sub[device].append(job)
                 self.assigned.setdefault(job.app, []).append(device[:3])
                 job.device, job.rule, job.decided = device, rule, then
-                job.predicted = predicted
+                job.ends = ends or {}
         return jobs
 
 
