@@ -85,14 +85,6 @@ def decider(policy: Policy) -> Decide:
     return ask
 
 
-class Move(NamedTuple):
-    """A decision about a job, its instant, and its place among all decisions."""
-
-    decision: Decision
-    when: float
-    turn: int
-
-
 class OnlineScheduler:
     """Queues, devices and history under one policy.
 
@@ -100,8 +92,9 @@ class OnlineScheduler:
     ----------
     state : SchedulerState
         What the policy sees.
-    moves : dict of int to Move
-        The last decision about every job, by the number of the job.
+    moves : dict of int to tuple
+        The last decision about every job, its instant, and its place among all decisions, by the
+        number of the job.
     """
 
     def __init__(
@@ -115,7 +108,7 @@ class OnlineScheduler:
         self.policy, self.reading = policy, reading
         self.decide = decide or decider(policy)
         self.state = SchedulerState(machine.devices, history)
-        self.moves: dict[int, Move] = {}
+        self.moves: dict[int, tuple[Decision, float, int]] = {}
         self._made = 0
 
     def arrive(self, now: float, jobs: Iterable[JobView]) -> None:
@@ -175,7 +168,7 @@ class OnlineScheduler:
                     "job.declared"
                 )
             history.assign(job.app, cls)
-            self.moves[number] = Move(decision, now, self._made)
+            self.moves[number] = decision, now, self._made
             self._made += 1
             if running[device] is None:
                 running[device], state.started[device] = job, now
@@ -246,13 +239,13 @@ def simulate_jobs(
     loop = EventLoop(job_table, machine, reading, scheduler)
     loop.run()
     moves = [scheduler.moves[job] for job in range(len(job_table.arrival))]
-    decisions = [move.decision for move in moves]
+    decisions, instants, turns = zip(*moves, strict=True)
     none = (math.nan,) * len(machine.devices)
     return Trace(
         offset,
         np.array([decision.device for decision in decisions]),
-        np.array([move.turn for move in moves]),
-        np.array([move.when for move in moves]),
+        np.array(turns),
+        np.array(instants),
         np.array(loop.start),
         np.array(loop.completion),
         [decision.rule for decision in decisions],
@@ -282,6 +275,7 @@ class EventLoop:
         self.share, self.cpu_rate = reading.gpu_cpu_share, 1.0
         self.devices = [Device(times) for times in job_table.times.T.tolist()]
         self.gpus, self.cpus = self.devices[: machine.gpus], self.devices[machine.gpus :]
+        self.slows_cpus = bool(self.share and self.cpus)
         count, self.shortest = len(job_table.arrival), float(np.nanmin(job_table.times))
         self.start, self.completion = [math.nan] * count, [math.nan] * count
         self.arrival = [*job_table.arrival.tolist(), math.inf]
@@ -300,9 +294,11 @@ class EventLoop:
                 now = self.end_due(limit)
             if arrival[self.coming] <= limit:
                 now = self.admit_due(now, limit)
-            self.change_cpu_rate(now)
+            if self.slows_cpus:
+                self.change_cpu_rate(now)
             self.start_jobs(now)
-            self.change_cpu_rate(now)
+            if self.slows_cpus:
+                self.change_cpu_rate(now)
 
     def end_due(self, limit: float) -> float:
         """End the jobs that are due, first by their ends, then by device; return the last end."""
@@ -337,8 +333,6 @@ class EventLoop:
 
     def change_cpu_rate(self, now: float) -> None:
         """Set the rate of the CPUs beside the running GPU jobs, and move the ends of CPU jobs."""
-        if not (self.share and self.cpus):
-            return
         busy = sum(device.end < math.inf for device in self.gpus)
         rate = 1.0 - self.share * busy / len(self.cpus)
         if rate != self.cpu_rate:

@@ -257,7 +257,7 @@ class TaskRun:
         elif part > 1:
             runs = [self.outputs[one].data[number] for one in range(self.maps)]
             data = mapreduce_job.reduce_partition(job, runs, cls)
-        decision = self.scheduler.moves[task].decision
+        decision, *_ = self.scheduler.moves[task]
         self.running[device] = attempt = Attempt(
             kind,
             number,

@@ -154,7 +154,9 @@ def lines(part, seed=0, tasks=FULL_SIZE, told=None):
             widths = [max(len(a), len(b), 12) for a, b in zip(head, texts, strict=True)]
             yield "  ".join(f"{a:>{w}}" for a, w in zip(head, widths, strict=True))
         yield "  ".join(f"{a:>{w}}" for a, w in zip(texts, widths, strict=True)).rstrip()
-    slower = [row for row in rows if row.get("engine") == "plain Python" and row["ratio"] < 1]
+    slower = [
+        row for row in rows if row.get("engine") == "plain Python" and row.get("ratio", 1) < 1
+    ]
     if slower and part.why_slower:
         yield f"plain Python is faster where its ratio is below 1: {part.why_slower}"
 

@@ -75,6 +75,12 @@ def test_no_reason_is_told_where_dlsim_is_the_fastest():
     assert "no checks" not in " ".join(parts.lines(part))
 
 
+def test_a_table_of_speeds_has_no_ratio_and_says_nothing_of_plain_python():
+    rows = [{"engine": "plain Python", "40 jobs": 2.0}]
+    part = Part("speeds", lambda seed, tasks: iter(rows))
+    assert len(list(parts.lines(part))) == 2
+
+
 def test_columns_that_change_get_a_head_of_their_own():
     part = Part("two tables", lambda seed, tasks: iter([{"a": 1}, {"b": "x"}, {"b": 0.5}]))
     assert [line.strip() for line in parts.lines(part)] == ["a", "1", "b", "x", "0.5"]
