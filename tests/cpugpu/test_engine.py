@@ -1,5 +1,6 @@
 """The CPU-GPU engine against its twin, brute force, linear programs and what can be proved."""
 
+import math
 import random
 from dataclasses import fields, replace
 from fractions import Fraction
@@ -329,6 +330,14 @@ def test_no_schedule_beats_the_ideal_nor_the_ideal_its_bound(q):
         assert r.mean_completion >= mean.mean_completion * (1 - ROUNDING)
 
 
+def test_the_ideal_begins_with_the_clock():
+    """With the long job first the jobs wait for 0 + 1 s, with the short one first for 0 + 1.5 s."""
+    jobs = pd.DataFrame({"app": ["long", "short"], "arrival": [0.0, 1], "cpu_time": [2.0, 0.5]})
+    jobs = jobs.assign(gpu_time=math.nan)
+    r = simulate(jobs, Machine(1, 0), Policy("ideal", objective="completion"))
+    assert r.jobs["start"].tolist() == [0, 2]
+
+
 # --- tables and the learning study --------------------------------------------------------------
 
 
@@ -343,6 +352,8 @@ def test_metrics_of_a_case_by_hand():
     assert r.mean_wait == pytest.approx(11 / 3)
     assert r.mean_completion == pytest.approx((10 + 15 + 16) / 3)
     assert r.utilisation.to_dict() == {"gpu0": 0.5, "cpu0": 1.0}
+    idle = simulate(jobs.iloc[:1], Machine(gpus=2), "mct")
+    assert idle.utilisation.to_dict() == {"gpu0": 1.0, "gpu1": 0.0, "cpu0": 0.0}
     late = jobs.assign(arrival=jobs["arrival"] + 7)
     assert simulate(late, Machine(), "mct").makespan == 20
     assert simulate(late, Machine(), "mct").bound == r.bound

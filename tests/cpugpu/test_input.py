@@ -186,8 +186,10 @@ REFUSED = [
     *[(lambda o=options: workload.random_jobs(APPS, **o), next(iter(options)))
       for options in ({"jobs": 0}, {"batches": 0}, {"interval": math.inf}, {"seed": -1},
                       {"noise": 0.1})],
+    (lambda: Reading(deviations=100.5), "deviations must be a number .* at most 100, got 100.5"),
+    (lambda: Machine(1, 10_001), "in 0..10000, got 10001"),
     *[(lambda o=options: Noise(**o), next(iter(options)))
-      for options in ({"cv": -1}, {"outliers": 2}, {"factor": 0}, {"error": 1})],
+      for options in ({"cv": -1}, {"cv": 10.5}, {"outliers": 2}, {"factor": 0}, {"error": 1})],
     (lambda: workload.applications("rodinia"), "mix must be one of lee"),
     (lambda: workload.applications("lee", 0), "count"),
     (lambda: workload.applications("lee", 2, single=2), "single"),
@@ -245,6 +247,7 @@ def test_only_devices_that_are_there_are_used():
 
 def test_jobs_may_be_named_in_any_order():
     jobs = workload.jobs_in_order(APPS, ["a01", "a01"])
+    assert jobs["arrival"].tolist() == [0, 0]
     assert simulated(jobs).jobs["app"].tolist() == ["a01", "a01"]
 
 

@@ -372,6 +372,11 @@ def test_an_equal_share_that_is_the_least_is_kept(work, count):
     assert adaptation.rounds["share"].tolist() == pytest.approx([least] * 4 * count)
 
 
+def test_a_share_that_rounds_to_nothing_stays_the_least_float():
+    shares = Adjustment().next_shares(1.0, [1.0, 1e-320], [1.0, 1e9])
+    assert shares == [1.0, 5e-324]
+
+
 def test_optimiser_by_hand():
     adaptation = adapt_split(40, [0, 0], [1, 3], rounds=3)
     adaptation.check()

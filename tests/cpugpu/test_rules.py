@@ -38,6 +38,16 @@ THREE = table(("A", 100.0, 10.0), ("B", 15.0, 10.0), ("C", 5.0, 50.0))
 TIE = table(("A", 100.0, 10.0), ("B", 20.0, 10.0))
 
 
+def test_the_work_of_a_sub_queue_keeps_what_a_float_loses():
+    """2**53 + 1 is no float; 2**53 + 2 is."""
+    queue = SubQueue("gpu")
+    for number, time in enumerate((2.0**53, 1.0, 1.0)):
+        queue.put(JobView(number, "A", {"gpu": time}))
+    assert queue.declared_work == 2.0**53 + 2
+    queue.take()
+    assert queue.declared_work == 2
+
+
 # --- the cases of the specification -------------------------------------------------------------
 
 

@@ -310,6 +310,8 @@ def test_the_row_names_the_weakest_point_its_interval_and_the_runs():
     assert "The claim asks for more than 10 % (our margin). Points: g (1 comparison)." in said
     row = judge_points(points(BEYOND, UNDECIDED, OTHER), claim(unit="s")).row
     assert (row["what"], row["low"], row["high"]) == ("point 2", -0.2, -0.1)
+    row = judge_points(points((0.2, 0.4), (0.5, 0.9), (0.1, 0.3)), claim()).row
+    assert [row["smallest"], row["largest"]] == pytest.approx([0.2, 0.7])
 
 
 @pytest.mark.parametrize(
@@ -330,6 +332,7 @@ def test_the_point_named_is_the_nearest_to_either_bound(direction, rows, named):
     [
         (0.12345, "%", "12.35 %"), (1.0, "%", "100 %"), (-0.00001, "points", "0 points"),
         (331800.4, "time units", "331,800 time units"), (0.00012345, "s", "0.0001234 s"),
+        (1000.0, "s", "1,000 s"), (-1000.0, "s", "-1,000 s"), (999.9, "s", "999.9 s"),
         (1.5e20, "", "1.5e+20"), (12.0, "", "12"),
     ],
 )  # fmt: skip
@@ -473,6 +476,14 @@ def test_a_claim_that_is_exceeded_in_its_favour_is_shown_as_stronger(
     about = claim(direction, printed=printed, favour=favour, unit=unit)
     verdict = judge_points(points(*((value, value + 0.001) for value in estimates)), about)
     assert verdict.word == shown
+
+
+@pytest.mark.parametrize(("direction", "favour"), [("above", "less"), ("below", "more")])
+def test_a_tie_with_the_printed_number_does_not_exceed_it(direction, favour):
+    about = claim(direction, margin=0.25, printed=(0.25,), favour=favour)
+    assert judge_points(points((0.25, 0.25)), about).word == "contradicted"
+    beyond = {"less": (0.125, 0.1875), "more": (0.375, 0.5)}[favour]
+    assert judge_points(points(beyond), about).word == "stronger than claimed"
 
 
 def test_the_claims_of_paper_m_that_are_exceeded_are_stronger_than_claimed():

@@ -154,7 +154,7 @@ def test_a_reader_judges_by_another_rule_and_the_scorecard_keeps_ours(out):
     assert "By your rule mcdf-1 is contradicted at all 3 points." in said
     assert session.current().verdicts["mcdf-1"].word == "supported"
     assert session.current().verdicts["mcdf-1"].claim.within == ()
-    for bad in ((0.35, 0.25), (0.1,), (0.1, 0.2, 0.3), (math.nan, 1.0)):
+    for bad in ((0.35, 0.25), (0.3, 0.3), (0.1,), (0.1, 0.2, 0.3), (math.nan, 1.0)):
         with pytest.raises(InputError, match="within must be two numbers, the smaller one first"):
             judge("mcdf-1", rows, within=bad)
 

@@ -19,6 +19,7 @@ from dlsim.study.measure import (
     points,
     ratio,
     trend,
+    with_exact_bounds,
     with_medians,
 )
 from dlsim.study.results import paper_letters
@@ -85,6 +86,11 @@ def test_a_trend_is_a_slope_times_the_axis_by_hand():
     falling = trend(two, "tau").set_index("kind")
     assert falling["wrong"].to_dict() == {"a": 0, "b": 2}
     assert falling.loc["b", "estimate"] == pytest.approx(-row["estimate"])
+    other = trend(pd.concat({"b": table, "a": -table}, names=["kind"]), "tau")
+    assert other["kind"].tolist() == ["b", "a"]  # as they stand in the table
+    level = table.assign(gain=[5.0, 5, 5, 5, 4, 4])  # 5, 5, 4 along tau: one of two steps falls
+    assert trend(level, "tau")["wrong"].tolist() == [1]
+    assert trend(pd.concat({"a": level}, names=["kind"]), "tau")["wrong"].tolist() == [1]
 
 
 def test_differences_leads_and_ratios_by_hand():
@@ -116,6 +122,16 @@ def test_runs_that_are_equal_have_the_interval_of_their_median():
     one = pd.concat([points(ten[["replicate", "same"]])] * 27, ignore_index=True)
     assert with_medians(one)["values"].notna().all()  # (1 - 2**-9)**27 = 94.9 %
     assert with_medians(one.iloc[:26])["values"].isna().all()  # 95.04 %
+
+
+def test_shares_that_never_vary_are_those_of_their_cases():
+    """Three runs of which none, some, or one is known; the last point has no total."""
+    rows = [np.zeros(3), np.array([0.0, 0.0, 0.5]), np.zeros(1), None, np.zeros(3)]
+    table = pd.DataFrame({"estimate": 0.0, "values": rows}, index=[3, 1, 4, 0, 2])
+    total = pd.Series([90.0, 90, 30, 60, np.nan], index=table.index)
+    found = with_exact_bounds(table, total)
+    assert found["total"].fillna(-1).tolist() == [90, -1, -1, 60, -1]
+    assert [row is None for row in found["values"]] == [True, False, False, True, False]
 
 
 def test_a_measure_takes_the_frames_that_its_row_names():

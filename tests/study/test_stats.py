@@ -207,9 +207,12 @@ def test_refusals_name_the_value_and_the_remedy(call, message):
 
 
 def _by_hand(samples, level=0.95):
-    """Bootstrap-t and max-t in plain loops over the resamples of rows."""
+    """Bootstrap-t and max-t in plain loops over the resamples of rows.
+
+    Beyond an end are as many of them as at 95 %, or more.
+    """
     x = np.column_stack(samples)
-    n, tail, count = len(x), (1 - level) / 2, BOOTSTRAP_RESAMPLES
+    n, tail, count = len(x), (1 - level) / 2, BOOTSTRAP_RESAMPLES * (5 if level == 0.99 else 1)
     draws = np.random.default_rng([n, count]).multinomial(n, np.full(n, 1 / n), size=count)
     found = []
     for often in draws:
@@ -229,7 +232,7 @@ def _by_hand(samples, level=0.95):
     return np.column_stack([mean - q * error for q in (high, low, most, least)])
 
 
-@pytest.mark.parametrize(("n", "level"), [(5, 0.95), (12, 0.95), (12, 0.8)])
+@pytest.mark.parametrize(("n", "level"), [(5, 0.95), (12, 0.95), (12, 0.8), (12, 0.99)])
 def test_a_family_by_hand(n, level):
     rng = np.random.default_rng(n)
     samples = [rng.exponential(size=n), rng.normal(3, 2, n), rng.normal(size=n) ** 3]
