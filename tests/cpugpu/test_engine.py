@@ -134,8 +134,8 @@ def agree(r, exact, rel=0.0):
 @pytest.mark.parametrize("name", ONLINE)
 def test_every_policy_is_its_twin(name):
     rng, seen = random.Random(name), 0
-    while seen < scale_count(13):
-        q = queue(rng)
+    while seen < scale_count(100):
+        q = queue(rng, jobs=(12, 30)[seen % 2])
         if runnable(q, name):
             seen += 1
             agree(*both(q, name))

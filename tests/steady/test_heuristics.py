@@ -275,7 +275,7 @@ def uneven_platform(seed):
 @pytest.mark.parametrize("name", READINGS)
 @pytest.mark.parametrize("method", ["G", "LPRG"])
 def test_greedy_ends_on_very_uneven_platforms(method, name):
-    for seed in range(scale_count(40, LONG)):
+    for seed in range(scale_count(20, LONG)):
         p = uneven_platform(seed)
         a = solve(p, method, reading=READINGS[name])
         a.check()
@@ -375,7 +375,7 @@ def test_lprr_starts_from_the_vertex_of_the_relaxation(kind):
     The twin is the program of all cells, solved once. Sizes are those around 2,048 cells, where
     LPRR once went over to another vertex.
     """
-    for number, clusters in enumerate(np.linspace(40, 50, scale_count(20), dtype=int)):
+    for number, clusters in enumerate(np.linspace(40, 50, scale_count(20, LONG), dtype=int)):
         p = sample_platform(kind, int(clusters), child_seed(0, number))
         twin_program = ReducedProgram(replace(p))
         twin_program.solve()
