@@ -174,7 +174,7 @@ def test_cpu_gpu_decisions_do_not_depend_on_the_clock(case):
         while not runnable(q, name):
             q = queue(rng)
         share = Fraction(1, 4) if k % 4 == 3 and q.cpus > q.gpus else Fraction(0)
-        records = by_twin(q, name, switches, share=share)
+        records = by_twin(q, name, switches, share=share).jobs
         for shift, unit in CLOCKS:
             other = queue_anew(q, shift, unit)
             if other is None:
