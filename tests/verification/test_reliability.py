@@ -115,9 +115,10 @@ def cpu_gpu(rng):
     name, q = rng.choice(ONLINE), queue(rng)
     if not runnable(q, name):
         return 0, 0
-    r, jobs = both(q, name)
-    agree(r, jobs)
-    return len(jobs), coinciding([*(job.end for job in jobs), *{job.arrival for job in jobs}])
+    r, exact = both(q, name)
+    agree(r, exact)
+    ends, arrivals = [job.end for job in exact.jobs], {job.arrival for job in exact.jobs}
+    return len(exact.jobs), coinciding([*ends, *arrivals])
 
 
 def wide_area(rng):
