@@ -326,11 +326,10 @@ class TestPanel:
     def test_opens_with_a_sentence_and_a_call(self, name):
         panel, shown = explore.PANELS[name], opened(name)
         assert (panel.name, panel.call()) == (name, f"explore.{name}()")
-        svg, sentence = panel.screen_picture()
+        sentence = re.sub("<[^>]*>", "", shown.text("words")).strip()
         assert any(letter.isdigit() for letter in sentence)
         assert sentence.endswith(".")
-        assert svg == shown.picture
-        assert svg.startswith(b"<?xml")
+        assert shown.picture.startswith(b"<?xml")
         assert shown.text("error") == ""
 
     def test_a_hatch_is_as_dark_as_its_outline(self, name):

@@ -6,6 +6,7 @@ numbers and the names of sequences to functions of a whole number.
 
 import sympy as sp
 from sympy import Integer, Rational, log
+from sympy.concrete.expr_with_limits import ExprWithLimits
 from sympy.core.function import AppliedUndef
 
 from dlsim.theory.relations import Every, Iff
@@ -150,7 +151,9 @@ HELD = {sp.Max: sp.Function("max"), sp.Min: sp.Function("min")}
 
 def value_at(expression, point):
     """Put numbers in: symbols first, so that sums have known bounds, then sequences."""
-    symbols = {old: new for old, new in point.items() if isinstance(old, sp.Symbol)}
+    symbols = {old: sp.sympify(new) for old, new in point.items() if isinstance(old, sp.Symbol)}
+    if not expression.has(ExprWithLimits, AppliedUndef, sp.Derivative, sp.Subs):
+        return sp.expand(expression.xreplace(symbols).doit())  # the fast way: nothing is bound
     for extreme, held in HELD.items():  # maxima of what has no value yet
         expression = expression.replace(extreme, held)
     result = expression.subs(symbols, simultaneous=True).doit()
