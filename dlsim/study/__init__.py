@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dlsim.study.plain_text import shown_label, shown_table, shown_text
-    from dlsim.study.plots import compare, plot_comparison, policy_style, student_interval
+    from dlsim.study.plots import (
+        compare,
+        plot_comparison,
+        policy_style,
+        share_interval,
+        student_interval,
+    )
     from dlsim.study.readings import map_of_readings
     from dlsim.study.saving import save
     from dlsim.study.scorecard import show_scorecard
@@ -36,6 +42,7 @@ __all__ = [
     "plot_comparison",
     "policy_style",
     "save",
+    "share_interval",
     "show_scorecard",
     "show_sizes",
     "shown_label",
@@ -59,6 +66,7 @@ _MODULE_OF = {
     "plot_comparison": "plots",
     "policy_style": "plots",
     "save": "saving",
+    "share_interval": "plots",
     "show_scorecard": "scorecard",
     "show_sizes": "session",
     "shown_label": "plain_text",

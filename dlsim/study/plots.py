@@ -195,6 +195,12 @@ def student_interval(values: Any) -> tuple[float, float]:
     return mean - half_width, mean + half_width
 
 
+def share_interval(values: Any) -> tuple[float, float]:
+    """Return Student's 95 % interval of a mean share, cut to 0 and 1, beyond which no share is."""
+    low, high = student_interval(values)
+    return max(0.0, low), min(1.0, high)
+
+
 def use_style() -> None:
     """Set the theme of all figures (seaborn over matplotlib), and how tables are shown."""
     sns.set_theme(

@@ -29,8 +29,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-CAPTION = "Grey: full scale, as shipped with dlsim (means with 95 % intervals)"
-LINE, BAND = "0.6", "0.85"
+CAPTION = (
+    "Grey lines, bars and hatched bands: full scale, as shipped with dlsim "
+    "(means with 95 % intervals)"
+)
+LINE, BAND, HATCH = "0.6", "0.85", "0.75"
 #: What a picture may show instead of an estimate: itself, or percent.
 UNITS = (1.0, 100.0)
 #: How close a drawn number must be to that of the table, which has twelve digits.
@@ -48,6 +51,7 @@ def save(
     latex: bool = False,
     policies: Iterable[str] = (),
     needs: str = "",
+    within: tuple[float, float] | None = None,
 ) -> None:
     """Write the numbers behind a picture, and the picture, under an id of data/figures.toml.
 
@@ -71,6 +75,9 @@ def save(
         Labels that the table's column ``policy`` should have; a line says which are missing.
     needs : str
         What the line about an empty table says, such as "the set-up cost 0 in setups".
+    within : tuple of two float, optional
+        The least and the greatest number that can be, in the unit of the table, such as (0, 1) for
+        shares. An interval in grey ends there.
     """
     import matplotlib.pyplot as plt
 
@@ -88,14 +95,14 @@ def save(
         if latex or os.environ.get(LATEX_VARIABLE):
             results.latex(name, table)
         if drawn is not None:
-            draw_shipped(path, drawn)
+            draw_shipped(path, drawn, within)
     if drawn is not None:
         results.figure(name, drawn, formats)
     if table is not None and policies:
         note_missing(table, policies)
 
 
-def draw_shipped(table: Path, figure: "Figure") -> None:
+def draw_shipped(table: Path, figure: "Figure", within: tuple[float, float] | None = None) -> None:
     """Draw the shipped numbers behind a picture of the table that was just written.
 
     Nothing is drawn at full scale, for another experiment than the shipped one, or where no table
@@ -113,6 +120,8 @@ def draw_shipped(table: Path, figure: "Figure") -> None:
     keys = list(dict.fromkeys([*places_of(own), *places_of(shipped)]))
     own, shipped = (frame.astype(dict.fromkeys(keys, object)) for frame in (own, shipped))
     own, shipped = (frame.fillna(dict.fromkeys(keys, "")) for frame in (own, shipped))
+    if within:
+        shipped[["low", "high"]] = shipped[["low", "high"]].clip(*within)
     shipped, used, has_drawn = shipped.drop_duplicates(keys), set[tuple[Any, ...]](), False
     for ax in figure.axes:
         for line in list(ax.lines):
@@ -194,7 +203,14 @@ def _draw_behind(ax: "Axes", line: "Line2D", numbers: Any) -> bool:
         ax.vlines(x, low, high, color=BAND, linewidth=6, zorder=0.7)
         ax.plot(x, mean, "_", color=LINE, markersize=8, markeredgewidth=1.5, zorder=0.8)
     else:
-        ax.fill_between(x, low, high, color=BAND, linewidth=0, zorder=0.7)
+        # hatched, because the band of a black line is grey, too
+        band: dict[str, Any] = {
+            "facecolor": "none",
+            "edgecolor": HATCH,
+            "hatch": "//////",
+            "linewidth": 0,
+        }
+        ax.fill_between(x, low, high, zorder=0.7, **band)
         look: dict[str, Any] = {"marker": line.get_marker(), "linestyle": line.get_linestyle()}
         ax.plot(x, mean, color=LINE, linewidth=1.2, markersize=3, zorder=0.8, **look)
     least, most = min(limits[0], np.nanmin(mean)), max(limits[1], np.nanmax(mean))

@@ -19,6 +19,7 @@ from dlsim.study import (
     policy_style,
     save,
     session,
+    share_interval,
     show_scorecard,
     start,
     student_interval,
@@ -349,3 +350,11 @@ def test_intervals_of_pictures_are_those_of_the_tables():
     values = [0.1, 0.4, 0.2, 0.9]
     assert student_interval(values) == pytest.approx(student(values)[1:])
     assert student_interval([0.5]) == (0.5, 0.5)  # a single run has no width to draw
+
+
+def test_an_interval_of_a_share_ends_where_no_share_is():
+    few, most = [0.0, 0.0, 0.1], [0.9, 1.0, 1.0]
+    assert student(few)[1] < 0
+    assert student(most)[2] > 1
+    assert share_interval(few) == pytest.approx((0, student(few)[2]))
+    assert share_interval(most) == pytest.approx((student(most)[1], 1))

@@ -90,6 +90,25 @@ def test_a_quick_picture_has_the_shipped_numbers_behind_each_line(run, times):
     assert [text.get_text() for text in figure.texts] == [saving.CAPTION]
 
 
+def test_a_grey_interval_ends_where_no_number_can_be(run):
+    """The shipped interval is wider than the range that is given, which is that of its mean."""
+    run()
+    table = table_of_figure_4()
+    figure, ax = draw_lines(table, 100.0)
+    ends = shipped_line("MCDF")
+    save("mcdf-fig4", table, figure, within=(min(ends), max(ends)))
+    corners = ax.collections[0].get_paths()[0].vertices[:, 1]
+    assert (corners.min(), corners.max()) == pytest.approx((100 * min(ends), 100 * max(ends)))
+
+
+def test_a_grey_band_is_hatched_so_that_it_is_not_that_of_a_black_line(run):
+    run()
+    table = table_of_figure_4()
+    figure, ax = draw_lines(table)
+    save("mcdf-fig4", table, figure)
+    assert [band.get_hatch() is not None for band in ax.collections] == [True] * len(POLICIES)
+
+
 def test_a_picture_that_is_written_again_gets_them_once(run):
     run()
     table = table_of_figure_4()
