@@ -32,21 +32,35 @@ _STYLE = """<style>
 .dlsim-stale {opacity: 0.12; filter: grayscale(1); transition: opacity 0s 0.3s}
 .dlsim-words {min-height: 4.05em; font-weight: 600; font-size: clamp(14px, 1vw, 20px)}
 .dlsim-error {min-height: 4.05em; border-left: 4px solid #d55e00; padding-left: 0.6em}
-.dlsim-panel dt {font-weight: 600} .dlsim-panel dd {margin-left: 1.5em}
+.dlsim-panel dl {columns: 22em}
+.dlsim-panel :is(dt, dd) {float: none; width: auto; break-inside: avoid}
+.dlsim-panel dt {font-weight: 600; break-after: avoid} .dlsim-panel dd {margin-left: 1.5em}
 </style>""".replace("RATIO", f"{WIDTH / HEIGHT:.3f}")
 _COLUMN = {"flex": "0 0 13.5em", "min_width": "12em"}
 _PICTURE = {"flex": "1 1 24em", "min_width": "min(22em, 100%)"}
 _PICTURE |= {"overflow": "visible"}  # or a narrow window has scroll bars within the page
 _WIDE_GRID = "repeat(auto-fill, minmax(min(20em, 100%), 1fr))"
-#: Screen readers need names of sliders and pictures, which ipywidgets does not give them.
-_NAMES = """window.dlsimNames ??= new MutationObserver(() => {
+#: Screen readers need names of sliders and pictures, which ipywidgets does not give them. What a
+#: button unfolds below the picture comes into view.
+_SCRIPT = """window.dlsimNames ??= new MutationObserver(() => {
   for (const field of document.querySelectorAll('.dlsim-field'))
     for (const one of field.querySelectorAll('[role=slider]'))
       one.ariaLabel = field.querySelector('.widget-label').textContent;
   for (const one of document.querySelectorAll('img.dlsim-picture'))
     one.alt = one.closest('.dlsim-panel').querySelector('.dlsim-words')?.textContent ?? '';
 });
-window.dlsimNames.observe(document.body, {childList: true, subtree: true});"""
+window.dlsimNames.observe(document.body, {childList: true, subtree: true});
+window.dlsimUnfold ??= document.addEventListener('click', event => {
+  const button = event.target.closest('.dlsim-panel .widget-toggle-button');
+  if (!button) return;
+  const all = what => [...button.closest('.dlsim-panel').querySelectorAll(what)];
+  const part = all('.dlsim-fold')[all('.widget-toggle-button').indexOf(button)];
+  new ResizeObserver((_, seen) => {
+    if (!part.offsetHeight) return;
+    part.scrollIntoView({block: 'nearest'});
+    seen.disconnect();
+  }).observe(part);
+}) ?? true;"""
 
 
 def _status(kind: str, text: str) -> str:
@@ -87,6 +101,8 @@ class PanelView(widgets.VBox):
         folds = {"more settings": _folded_grid(settings)} if settings else {}
         folds |= {"readings": _folded_grid([*self.readings.values()])} if self.readings else {}
         folds["words"] = self._definitions()
+        for part in folds.values():
+            part.add_class("dlsim-fold")
         toggles = [_fold_button(name, part) for name, part in folds.items()]
         save_row = widgets.HBox(
             [self._save_button(kind) for kind in PICTURE_FORMATS],
@@ -162,7 +178,7 @@ class PanelView(widgets.VBox):
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """Add the picture and its sentence, for viewers that show no widgets."""
         if getattr(get_ipython(), "kernel", None):
-            display(Javascript(_NAMES))
+            display(Javascript(_SCRIPT))
         bundle: dict[str, Any] = super()._repr_mimebundle_(**kwargs)
         if self.drawn is not None:
             picture, _ = self.panel.screen_picture("png", **self.drawn)

@@ -220,7 +220,7 @@ KNOWN = {
     ),
     ("explore/panel_view", "widgets.HTML(f'<dl>{entries}</dl>', layout=widgets.Layout("
      "display='none'))"): "escaped",
-    ("explore/panel_view", "Javascript(_NAMES)"): "a constant",
+    ("explore/panel_view", "Javascript(_SCRIPT)"): "a constant",
     ("study/scorecard", "HTML(scorecard_as_html(claims.beside_reference(card), *columns))"): (
         "every text of it passes shown_text"
     ),

@@ -101,6 +101,29 @@ def test_readings_and_their_menus_open_by_keyboard(explorer):
     explorer.page.keyboard.press("Enter")
 
 
+#: Pixels of a part that cannot be seen, though the notebook has room for them.
+OUT_OF_VIEW = """box => new Promise(done => new IntersectionObserver(([seen], one) => {
+  one.disconnect();
+  const room = box.closest('.jp-WindowedPanel-outer').clientHeight;
+  done(Math.min(seen.boundingClientRect.height, room) - seen.intersectionRect.height);
+}).observe(box))"""
+
+
+@pytest.mark.parametrize("name", PANELS)
+def test_what_a_button_unfolds_comes_into_view(explorer, name):
+    explorer.dress(1280, "light", height=800)
+    output = explorer.show(f"explore.{name}(")
+    output.locator(".dlsim-link code").wait_for()
+    button, part = output.get_by_role("button", name="words"), output.locator("dl")
+    button.click()
+    sync_api.expect(part).to_be_visible()
+    explorer.page.wait_for_timeout(500)
+    explorer.keep(f"{name}-unfolded")
+    assert part.evaluate(OUT_OF_VIEW) < 2
+    button.click()
+    sync_api.expect(part).not_to_be_visible()
+
+
 #: Where the picture begins below the top of its cell, how tall the panel is, whether the picture
 #: stands beside the controls or above them, and what is between the sentence and a slider's end.
 PLACES = """box => { const at = part => box.querySelector(part).getBoundingClientRect();
