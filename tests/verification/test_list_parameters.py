@@ -22,7 +22,7 @@ FOLDER = Path(__file__).parents[2] / "notebooks"
 SIZES = {
     "mcdf": {"horizon": 1e5, "ratio_horizon": 1e5, "pools": 4},
     "inserted-idle-time": {
-        "horizon": 1e5, "map_horizon": 5e4, "map_runs": 2, "pools": 4,
+        "horizon": 1e5, "map_horizon": 5e4, "pools": 4,
     },
     "steady-state": {
         "tiers_clusters": [5, 7], "random_clusters": [5, 7], "connectivities": [0.4, 0.8],

@@ -21,10 +21,7 @@ from dlsim.study.session import name_reading
 #: Small sizes; the map of readings needs no others.
 SIZES = {
     "mcdf": {"horizon": 3e4, "ratio_horizon": 3e4, "runs": 2, "pools": 1},
-    "inserted-idle-time": {
-        **{"horizon": 6e4, "map_horizon": 3e4, "runs": 2},
-        **{"map_runs": 1, "pools": 1},
-    },
+    "inserted-idle-time": {"horizon": 6e4, "map_horizon": 3e4, "runs": 2, "pools": 1},
     "steady-state": {
         **{"tiers_clusters": [5, 9], "random_clusters": [5, 9], "connectivities": [0.2, 0.6]},
         **{"tiers_runs": 4, "random_runs": 4, "tiers_every": 2, "random_every": 2},
