@@ -6,7 +6,7 @@ import random
 import pytest
 import sympy as sp
 
-from dlsim.theory.algebra import flatten, is_zero, sign
+from dlsim.theory.algebra import flatten, is_real, is_zero, sign
 from dlsim.theory.defined import require_defined
 from dlsim.theory.relations import Every, Iff, ProofError, eq, ge, gt, le, lt
 from dlsim.theory.steps import (
@@ -142,6 +142,15 @@ def test_sums_inside_sums_lose_their_last_terms():
     assert is_zero(double(1, k + 1) - one_more)
     assert not is_zero(double(2, k + 1) - one_more)
     assert not is_zero(double(1, k + 2) - one_more)
+    for less in (k - 1, k + sp.Rational(1, 2)):  # other sums than that to k
+        assert not is_zero(double(1, less) - double(1, k))
+
+
+def test_a_sum_or_product_is_real_if_all_of_its_parts_are():
+    whatever = sp.Symbol("w")
+    assert is_real(a * sp.log(p) + z)
+    assert not is_real(a + whatever)
+    assert not is_real(a * whatever)
 
 
 def test_sums_of_a_number_are_its_multiples():
@@ -239,7 +248,9 @@ def test_equivalences():
     assert chain(WHY, both, other, back).claim == Iff(both.claim.first, both.claim.first)
     refuses(chain, WHY, other, both)
     refuses(chain, WHY, both, other, both)
-    refuses(chain, WHY, both, assume(joined.second, WHY))
+    for lines in ((both, assume(joined.second, WHY)), ()):
+        with pytest.raises(ProofError, match="only equivalences can be joined"):
+            chain(WHY, *lines)
     strict = assume(Iff(lt(a / p, b), lt(a, c)), WHY)
     refuses(chain, WHY, both, strict)
     falling = assume(Iff(ge(a, b), gt(c, b)), WHY)
@@ -257,6 +268,8 @@ def test_what_a_line_shows():
     assert not shows(both, Iff(ge(a, 0), gt(2 * a, 0)))
     assert not shows(both, Iff(gt(a, 0), ge(2 * a, 0)))
     assert not shows(Iff(ge(a, 0), gt(2 * a, 0)), both)
+    divided = gt((z**2 + z) / z, 0)  # z + 1 where z is not 0, and nothing where it is
+    assert not shows(Iff(gt(z + 1, 0), gt(a, 0)), Iff(divided, gt(a, 0)))
     assert shows(every, Every(ge(r(k), 0), k, 1, n))  # the index has another name
     assert not shows(every, Every(gt(r(j), 0), j, 1, n + 1))
     assert not shows(every, Every(gt(r(j), 0), j, 2, n))
@@ -613,6 +626,8 @@ def test_a_function_that_rises_is_positive_above_its_zero():
     refuses(isolate_zero, p * x - q, x, z, [slope, assume(eq(p * z - q, 0), WHY)], WHY)
     refuses(isolate_zero, p * x - q, x, zero, [slope, assume(eq(p * zero, 0), WHY)], WHY)
     refuses(isolate_zero, q - p * x, x, zero, [slope, assume(eq(q - p * zero, 0), WHY)], WHY)
+    flat = positive(ge(p, 0), WHY)  # it may be 0 for all that this line says
+    refuses(isolate_zero, p * x - q, x, zero, [flat, level], WHY)
     somewhere = positive(gt(p, 0), WHY, {assume(ge(5, x), WHY): 0})
     refuses(isolate_zero, p * x - q, x, zero, [somewhere, level], WHY)
 
@@ -621,7 +636,8 @@ def test_a_function_that_rises_is_differentiable():
     x = sp.Symbol("x", positive=True)
     for function in (sp.floor(x) - 1, sp.Max(x, 2) - 3, 1 / x - 1):
         slope, level = (assume(gt(a, 0), WHY), assume(eq(function.subs(x, p), 0), WHY))
-        refuses(isolate_zero, function, x, p, [slope, level], WHY)
+        with pytest.raises(ProofError, match="is not differentiable for every x > 0"):
+            isolate_zero(function, x, p, [slope, level], WHY)
     for variable in (n, z, a):  # a count, what may be 0, what may be negative
         level = assume(eq(variable - p, 0).subs({variable: n}), WHY)
         refuses(isolate_zero, variable - p, variable, n, [positive(gt(1, 0), WHY), level], WHY)
