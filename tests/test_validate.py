@@ -111,12 +111,12 @@ NUMBERS = {
        for n, v in (("load", 0.5), ("horizon", 128.0), ("mean", 64.0))},
     **{f"dcratio {n}": (lambda x, n=n: dcratio(**{n: x}), v)
        for n, v in (("load", 0.5), ("horizon", 128.0), ("mean", 64.0), ("dc_ratio", 2.0))},
-    "realised_load": (lambda x: workload.realised_load(TASKS, CLUSTER, x), 2.0),
-    "mean_least_time": (lambda x: workload.mean_least_time(CLUSTER, x), 2.0),
+    "realised_load horizon": (lambda x: workload.realised_load(TASKS, CLUSTER, x), 2.0),
+    "mean_least_time mean": (lambda x: workload.mean_least_time(CLUSTER, x), 2.0),
     **{f"Platform {n}": (lambda x, n=n: platform(**{n: x}), 2.0)
        for n in (*PLATFORM, "bandwidth", "max_connect")},
-    "Share": (lambda x: steady.Share(0, (1,), x), 0.5),
-    "Limits": (lambda x: steady.Limits(pairs=x), 2.0),
+    "Share share": (lambda x: steady.Share(0, (1,), x), 0.5),
+    "Limits pairs": (lambda x: steady.Limits(pairs=x), 2.0),
     **{f"random {n}": (lambda x, n=n: topology.random(3, **{n: x}), 0.5)
        for n in ("connectivity", "heterogeneity", "gateway", "bandwidth", "speed")},
     **{f"Broker {n}": (lambda x, n=n: broker(**{n: x}), 0.5) for n in ("period", "trust")},
@@ -125,7 +125,7 @@ NUMBERS = {
        for n in ("load", "priority", "work", "data")},
     **{f"Grid policy {n}": (lambda x, n=n: bricks.Policy(**{n: x}), 0.5)
        for n in ("opt", "pload", "fallback_slack")},
-    "bricks Reading": (lambda x: bricks.Reading(probe=x), 2.0),
+    "bricks Reading probe": (lambda x: bricks.Reading(probe=x), 2.0),
     **{f"Environment {n}": (lambda x, n=n: environment(**{n: x}), 16.0)
        for n in ("step", "packet", "horizon")},
     "Environment server_load": (lambda x: environment(server_load=x), 0.5),
@@ -160,20 +160,20 @@ WHOLES = {
         TASKS.assign(user_nodes=pd.Series([x, 1], dtype=object)), CLUSTER, "EDF-US"), 2),
     **{f"solve {n}": (lambda x, n=n: steady.solve(platform(), "LPRR", **{n: x}), 2)
        for n in ("most_nodes", "seed")},
-    "tiers": (lambda x: topology.tiers(x, wan=4, mans=1, man=2), 2),
+    "tiers clusters": (lambda x: topology.tiers(x, wan=4, mans=1, man=2), 2),
     "tiers wan": (lambda x: topology.tiers(2, wan=x, mans=1, man=2), 4),
-    "random": (lambda x: topology.random(x), 3),
+    "random clusters": (lambda x: topology.random(x), 3),
     "origin": (lambda x: steady.Platform(links=LINKS, routes=ROUTES, origin=[x, 1, 2], **PLATFORM),
                2),
     "Share cluster": (lambda x: steady.Share(x, (1,), 0.5), 2),
     "Grid policy max_fallbacks": (lambda x: bricks.Policy(max_fallbacks=x), 2),
-    "two_level": (lambda x: ways.two_level(x), 2),
+    "two_level domains": (lambda x: ways.two_level(x), 2),
     "client": (lambda x: bricks.Environment(**GRID | {
         "clients": pd.DataFrame({"domain": [0, 0, 0]}),
         "requests": changed(GRID["requests"], "client", x)}), 2),
-    "traces": (lambda x: traces.random_traces([1.0], x), 8),
-    "Machine": (lambda x: cpugpu.Machine(x, 1), 2),
-    "applications": (lambda x: queues.applications(count=x), 2),
+    "traces steps": (lambda x: traces.random_traces([1.0], x), 8),
+    "Machine cpus": (lambda x: cpugpu.Machine(x, 1), 2),
+    "applications count": (lambda x: queues.applications(count=x), 2),
     "jobs": (lambda x: drawn(jobs=x), 2),
     "batches": (lambda x: drawn(batches=x), 2),
     "min_samples": (lambda x: queued(policy=cpugpu.Policy(min_samples=x)), 2),
@@ -181,11 +181,11 @@ WHOLES = {
        for n in ("streams", "copy_engines")},
     **{f"run_chunks {n}": (lambda x, n=n: cpugpu.run_chunks(CHUNKS, **{"gpus": 2, n: x}).check(), 2)
        for n in ("gpus", "buffers")},
-    "NodeGroup": (lambda x: map_reduce(group=cpugpu.NodeGroup(x, x, x)), 2),
+    "NodeGroup cpus": (lambda x: map_reduce(group=cpugpu.NodeGroup(x, x, x)), 2),
     "Costs chunks": (lambda x: map_reduce(costs=cpugpu.Costs(chunks=x)), 2),
     "partitions": (lambda x: map_reduce(cpugpu.word_count(x)), 2),
     "replicas": (lambda x: map_reduce(storage=cpugpu.Storage(x)), 2),
-    **{f"seed {name}": (call, 2) for name, call in {
+    **{f"{name} seed": (call, 2) for name, call in {
         "mcdf": lambda x: mcdf(seed=x),
         "dcratio": lambda x: dcratio(seed=x),
         "user_split": lambda x: workload.user_split(TASKS, CLUSTER, x),
@@ -199,29 +199,58 @@ WHOLES = {
     }.items()},
 }  # fmt: skip
 
-NONE = [True, False, np.True_, "1", b"1", Decimal(1), 1j, None, math.nan, [1]]
+#: Every argument that is a number; its name, as a refusal says it, is the last word.
+ARGUMENTS = NUMBERS | WHOLES
+#: Those that 0 is no value of.
+ABOVE_ZERO = """
+    execution_time sigma; split_load sigma; tasks sigma; tasks deadline; mcdf load; mcdf horizon;
+    mcdf mean; dcratio load; dcratio horizon; dcratio mean; dcratio dc_ratio; realised_load horizon;
+    mean_least_time mean; Platform work; Broker period; Broker speed; Broker load; Broker priority;
+    Broker work; Grid policy opt; bricks Reading probe; Environment step; Environment packet;
+    Environment horizon; Environment performance; drawn interval; drawn horizon; drawn trace_step;
+    drawn background_work; drawn H; traces H; traces mean; cpugpu cpu_time; jobs factor; Cluster
+    nodes; Policy rounds; execution_time n; user_nodes; tiers clusters; tiers wan; random clusters;
+    two_level domains; traces steps; applications count; jobs; batches; min_samples; Gpu streams;
+    Gpu copy_engines; run_chunks gpus; Costs chunks; partitions; replicas
+""".replace("\n", " ").split(";")
+ABOVE_ZERO = {" ".join(name.split()) for name in ABOVE_ZERO}
+NONE = [True, False, np.True_, "1", "fast", b"1", Decimal(1), 1j, None, math.nan, math.inf, -1, [1]]
 
 
-#: What has a meaning of its own: no limit, the last request, no such version, all, an array.
+#: What has a meaning of its own: no limit, the last request, no such version, all, an array, a
+#: time that is over.
 MEANT = {
-    "Limits": "None", "Environment horizon": "None", "cpugpu cpu_time": "None nan",
-    "tiers": "None", "traces mean": "[1]", "execution_time sigma": "[1]", "execution_time n": "[1]",
-    "fewest_nodes budget": "[1]", "fewest_nodes start": "[1]",
+    "Limits pairs": "None inf", "Environment horizon": "None", "cpugpu cpu_time": "None nan",
+    "Platform max_connect": "inf", "tiers clusters": "None", "traces mean": "[1]",
+    "execution_time sigma": "[1]", "execution_time n": "[1]", "fewest_nodes budget": "[1] inf -1",
+    "fewest_nodes start": "[1] -1", "split_load release": "-1", "requests due": "-1",
 }  # fmt: skip
+#: What a refusal shows as another value: as pandas reads it, as the list that holds it.
+SHOWN = {("cpugpu arrival", "None"): "nan", ("Environment background", "[1]"): "[[1.]]"}
 
 
-@pytest.mark.parametrize("name", [*NUMBERS, *WHOLES])
-def test_what_is_no_number_is_refused_everywhere(name):
-    call, _ = (NUMBERS | WHOLES)[name]
-    for value in NONE:
-        if repr(value) not in MEANT.get(name, "").split():
-            with pytest.raises(InputError, match=r"must|needs"):
-                call(value)
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_a_wrong_number_is_refused_by_argument_value_and_rule(name):
+    call, _ = ARGUMENTS[name]
+    for value in [*NONE, *([0] if name in ABOVE_ZERO else [])]:
+        shown = repr(value).removeprefix("np.").removesuffix("_")
+        if shown in MEANT.get(name, "").split():
+            continue
+        with pytest.raises(InputError, match=r"must|needs") as refusal:
+            call(value)
+        said = str(refusal.value)
+        assert name.split()[-1] in said
+        assert SHOWN.get((name, shown), shown) in said
 
 
-@pytest.mark.parametrize("name", [*NUMBERS, *WHOLES])
+def test_zero_is_a_value_of_the_other_arguments():
+    for name in ARGUMENTS.keys() - ABOVE_ZERO - {"Environment traces", "NodeGroup cpus"}:
+        ARGUMENTS[name][0](0)
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
 def test_a_number_of_any_kind_is_that_number(name):
-    call, value = (NUMBERS | WHOLES)[name]
+    call, value = ARGUMENTS[name]
     kinds = (np.float16, np.float64) if name in NUMBERS else (np.int8, np.uint64)
     for kind in (float, Fraction, np.float32, *kinds):
         with warnings.catch_warnings():
@@ -261,7 +290,7 @@ FAR = [5e-324, 1e-308, 1e-200, 1e200, 1e308]
 RANGE = "between 1e-100 and 1e+100"
 #: Numbers with a smaller upper end of their own, which is what the message then names.
 SHARES = (
-    "Share", "random connectivity", "random heterogeneity", "Broker trust", "Grid policy opt",
+    "Share share", "random connectivity", "random heterogeneity", "Broker trust", "Grid policy opt",
     "cpugpu bound", "cpugpu deviations", "applications single", "jobs cv", "jobs outliers",
     "jobs error", "drawn H", "drawn server_load", "traces H",
 )  # fmt: skip

@@ -1,4 +1,7 @@
-"""What the Grid simulator refuses, each with the value, the rule and a remedy."""
+"""What the Grid simulator refuses, each with the value, the rule and a remedy.
+
+``tests/test_validate.py`` gives every number of every public function all kinds of values.
+"""
 
 from dataclasses import replace
 
@@ -54,12 +57,6 @@ BAD = {
     "servers need the columns domain, performance; performance not found": without(
         "servers", "performance"
     ),
-    "performance of row 1 must be a finite number above 0, got 0": changed(
-        "servers", "performance", [1, 0]
-    ),
-    "performance of row 0 must be a finite number above 0, got nan": changed(
-        "servers", "performance", [np.nan, 1]
-    ),
     "domain of row 0 must be a whole number of at least 0, got 0.5": changed(
         "servers", "domain", 0.5
     ),
@@ -69,18 +66,9 @@ BAD = {
     "clients: domain of row 0 must be a whole number below 2, .*, got 9": changed(
         "clients", "domain", 9
     ),
-    "performance of row 0 must .* above 0, got 'fast'": changed("servers", "performance", "fast"),
     "work of row 'b' must be a finite number of at least 0, got -1": changed(
         "requests", "work", [1, -1]
     ),
-    "send of row 'a' must be a finite number of at least 0, got inf": changed(
-        "requests", "send", np.inf
-    ),
-    "recv of row 'a' must be a finite number of at least 0": changed("requests", "recv", -0.5),
-    "arrival of row 'a' must be a finite number of at least 0": changed(
-        "requests", "arrival", -1.0
-    ),
-    "due of row 'a' must be a finite number, got nan": changed("requests", "due", np.nan),
     "client of row 'a' must be .* below 1, the number of clients, got 1": changed(
         "requests", "client", 1
     ),
@@ -89,21 +77,14 @@ BAD = {
     "traces must be an array of 2 dimensions or 3 dimensions": parts(traces=np.ones(3)),
     "at least one step": parts(traces=np.ones((2, 4, 0))),
     "must hold LAN up, LAN down, WAN up, WAN down per domain": parts(traces=np.ones((2, 3, 5))),
-    "traces.0, 0, 0. must be a finite number of at least 0, got -1": parts(
-        traces=np.full((2, 4, 1), -1.0)
-    ),
     "link 6 ends with throughput zero, which is held for ever": parts(traces=ZERO),
     "of shape .links, steps. need paths": parts(traces=np.ones((8, 3))),
     "take none": parts(paths=topology.two_level(2)),
     "paths use link 7, but traces hold 5 links": parts(
         traces=np.ones((5, 3)), paths=topology.two_level(2)
     ),
-    "step must be a finite number above 0, got 0": parts(step=0),
-    "packet must be a finite number above 0": parts(packet=-1.0),
-    "server_load must be a finite number of at least 0, got -0.1": parts(server_load=-0.1),
     "background needs one list of arrival times per queue, 2; got 1": parts(background=[[1.0]]),
     "arrival times of queue 1 must not decrease; sort them": parts(background=[[], [2.0, 1.0]]),
-    "arrival times of queue 0.0. must be .* at least 0, got -1": parts(background=[[-1.0], []]),
     "size of background must be .* at least 0, got -50": parts(background_work=-50.0),
     "needs one finite size of at least 0 per arrival": parts(
         background=[[1.0], [2.0]], background_work=[[1.0], [2.0, 3.0]]
@@ -116,9 +97,7 @@ BAD = {
         background=[[1.0], [2.0]], background_work=None
     ),
     "background needs arrival times as one list per queue; got 5": parts(background=5),
-    "arrival times of queue 0.0. must .* got 'soon'": parts(background=[["soon"], []]),
     "traces.0, 0. must .* got .1, 2": parts(traces=[[[1, 2], [1]]]),
-    "traces.0, 0, 0. must .* got 1j": parts(traces=1j * np.ones((2, 4, 3))),
     "load_traces must be a finite number of at least 0, got 'idle'": parts(load_traces="idle"),
     "paths must be a Topology, got 5; see dlsim.bricks.topology.from_graph": parts(paths=5),
     "horizon must be at least 2, the last request": parts(horizon=1.0),
@@ -134,16 +113,8 @@ def test_environments_that_are_none(message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"opt": 0}, r"opt must be above 0 and at most 1 \(eq. 3\), got 0"),
-        ({"opt": 1.01}, "opt must be above 0 and at most 1"),
-        ({"opt": np.nan}, "opt must be"),
-        ({"opt": "0.5"}, "opt must be"),
-        ({"opt": True}, "opt must be"),
+        ({"opt": 1.01}, r"opt must be above 0 and at most 1 \(eq. 3\), got 1.01"),
         ({"algorithm": "edf"}, f"algorithm must be one of {', '.join(ALGORITHMS)}; got 'edf'"),
-        ({"pload": -1}, "pload must be a finite number of at least 0"),
-        ({"max_fallbacks": -1}, "max_fallbacks must be a whole number in 0..1000, got -1"),
-        ({"max_fallbacks": 1.5}, "max_fallbacks must be a whole number"),
-        ({"fallback_slack": np.inf}, "fallback_slack must be a finite number of seconds"),
         ({"load_correction": 1}, "load_correction must be one of True, False; got 1"),
         ({"correct_links": "yes"}, "correct_links must be one of"),
     ],
@@ -157,8 +128,6 @@ def test_schedulers_that_are_none(options, message):
     ("switches", "message"),
     [
         ({"load": "cpu"}, "load must be one of clients, util, queue, ext; got 'cpu'"),
-        ({"probe": 0}, "probe must be a finite number of seconds above 0, got 0"),
-        ({"probe": np.inf}, "probe must be"),
         ({"predictor": "nws"}, "predictor must be one of last, mean, perfect, adaptive"),
         ({"fallback_strict": 1}, "fallback_strict must be one of True, False; got 1"),
         ({"network": None}, "network must be one of fluid, packet"),
@@ -184,7 +153,6 @@ def test_simulate_wants_its_own_kinds():
         (env, None): "policy must be a legend such as .*, got None",
         (env, "greedy"): r"policy must be a legend .*; got 'greedy' \(did you mean Greedy\?\)",
         (env, "D-1.5"): "opt must be above 0 and at most 1",
-        (env, "Greedy", "load=util"): "reading must be a Reading, got 'load=util'",
     }.items():
         with pytest.raises(InputError, match=message):
             simulate(*case)
@@ -250,8 +218,6 @@ def test_a_users_predictor_must_return_a_value_per_series(answer):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"interval": 0}, "interval must be a finite number above 0"),
-        ({"horizon": -1.0}, "horizon must be a finite number above 0"),
         ({"server_load": 1.0}, "server_load must be a number of at least 0 and below 1"),
         ({"link_load": -0.1}, "link_load must be a number of at least 0 and below 1"),
         ({"work_range": (2, 1)}, "work_range must be a range"),

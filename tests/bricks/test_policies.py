@@ -121,13 +121,6 @@ def test_a_function_is_called_by_its_own_name(algorithm, name):
     assert simulate(grid([100.0], JOBS), Policy(algorithm, name="mine")).name == "mine"
 
 
-@pytest.mark.parametrize("word", ["name", "text"])
-@pytest.mark.parametrize("blank", ["", " ", None])
-def test_a_blank_name_or_text_is_refused(word, blank):
-    with pytest.raises(InputError, match=f"{word} of a Policy must be a text that is not blank"):
-        Policy(**{word: blank})
-
-
 def test_a_function_without_a_name_is_refused():
     nameless = Picker()
     nameless.__name__ = " "

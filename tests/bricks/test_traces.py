@@ -147,17 +147,8 @@ def test_a_trace_without_noise_is_its_mean():
     ("change", "said"),
     [
         ({"mean": [0.0]}, "mean throughput.0. must be a finite number above 0"),
-        ({"mean": [math.nan]}, "mean throughput.0. must be a finite number above 0"),
-        ({"steps": 0}, "steps"),
-        ({"steps": 2.5}, "steps"),
         ({"steps": 2**29, "mean": [1.0, 1.0]}, "more than"),
         ({"H": 1.0}, "H must"),
-        ({"H": 0.0}, "H must"),
-        ({"H": "0.8"}, "H must"),
-        ({"std": -0.1}, "std"),
-        ({"std": math.inf}, "std"),
-        ({"seed": -1}, "seed"),
-        ({"seed": 0.5}, "seed"),
         ({"method": "fft"}, "method"),
     ],
 )

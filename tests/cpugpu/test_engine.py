@@ -467,13 +467,3 @@ def test_engine_is_auto_or_python():
         assert simulate(jobs, Machine(), "mct", None, engine).makespan == 1
     with pytest.raises(InputError, match="no compiled core; leave engine out"):
         simulate(jobs, Machine(), "mct", engine="compiled")
-    with pytest.raises(InputError, match="engine must be one of auto, python; got 'fast'"):
-        simulate(jobs, Machine(), "mct", engine="fast")
-
-
-def test_a_column_that_is_not_read_is_refused_by_name():
-    jobs = pd.DataFrame({"app": ["A"], "arrival": 0.0, "cpu_time": 1.0, "gpu_time": 1.0})
-    odd = jobs.assign(gpu_estimat=2.0)
-    with pytest.raises(InputError, match=r"column 'gpu_estimat' .*did you mean gpu_estimate\?"):
-        simulate(odd, Machine(), "mct")
-    assert simulate(odd, Machine(), "mct", ignore=["gpu_estimat"]).makespan == 1

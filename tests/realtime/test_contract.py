@@ -66,12 +66,6 @@ def test_every_policy_of_the_registry_has_a_name_and_a_sentence_of_its_own():
         assert simulate(TASKS.assign(user_nodes=1), Cluster(2, 1, 1), policy).name == name
 
 
-@pytest.mark.parametrize("words", [{"name": ""}, {"name": " "}, {"text": "\n"}, {"name": 3}])
-def test_a_policy_with_blank_words_is_refused(words):
-    with pytest.raises(InputError, match="of a Policy must be a text that is not blank"):
-        Policy("edf", "min", **words)
-
-
 def test_words_that_are_not_given_are_made_from_the_rules():
     shown = [
         Policy(shortest_first, "min"),

@@ -92,12 +92,8 @@ TASK_TABLES = [
     (TASKS.assign(sigma=[6 + 1j, 18, 6]), r"sigma of task 0 must be a finite .*6\+1j"),
     (TASKS.assign(sigma=object_column(6 + 1j, 1, 2)), r"sigma of task 0 .*6\+1j"),
     (TASKS.assign(arrival=pd.Timestamp("2005-01-01")), r"arrival of task 0 must .*Timestamp"),
-    (TASKS.assign(deadline=["x", 1, 2]), r"deadline of task 0 must be .*got 'x'"),
     (TASKS.assign(deadline=object_column(10**400, 1, 2)), r"deadline of task 0"),
     *[(TASKS.assign(**{name: [1, -1, 1]}), f"{name} of task 1 .*got -1") for name in TASKS],
-    *[(TASKS.assign(**{name: [1, math.inf, 1]}), f"{name} of task 1") for name in TASKS],
-    *[(TASKS.assign(**{name: [1, 1, 0]}), rf"{name} of task 2 .*above 0.*got 0")
-      for name in ("sigma", "deadline")],
     *[(TASKS.drop(columns=name), f"{name} not found") for name in TASKS],
     (TASKS.assign(arrival=[3, 2, 3]), r"task 1 .*sort_values"),
     (TASKS.set_axis([5, 6, 7]).assign(sigma=[1, 0, 1]), r"sigma of task 6 must be a finite"),
@@ -112,9 +108,6 @@ REFUSED = [
     # --- clusters
     *[(lambda n=n: Cluster(nodes=n), rf"nodes must be .* at most {MAX_CLUSTER_NODES}: memory grows")
       for n in (10**9, MAX_CLUSTER_NODES + 1, 1e12)],
-    *[(lambda n=n: Cluster(nodes=n), "nodes") for n in (0, -1)],
-    (lambda: Cluster(cms=-1), "cms"),
-    (lambda: Cluster(st=math.inf), "st"),
     (lambda: Cluster(cms=0, cps=0), "cms"),
     # --- policies and orders
     *[(lambda p=p: run(policy=p), "policy must be one of MCDF") for p in (["MCDF"], None, 3, {})],
@@ -194,7 +187,7 @@ REFUSED = [
           "ties": "fail, skip", "count_single": "no, yes"}.items()
       for value in ("some", True, None)],
     *[(lambda r=r: run(reading=r), r"Reading\.from_switches") for r in ({"link": "shared"}, "x")],
-    *[(lambda n=n: run(negotiate=n), "negotiate") for n in (-1.0, 0.5, math.inf)],
+    (lambda: run(negotiate=0.5), "negotiate"),
     *[(lambda t=t: offered(t), "is not in the schedule; use a label")
       for t in ([1], {"a": 1}, 99, "x", None)],
     (lambda: run().offer(0), "admitted"),
@@ -205,12 +198,11 @@ REFUSED = [
       for rows in (0, -1, np.nan, "x", None)],
     # --- formulas
     *[(lambda f=f, s=s: f(s, 1, C), "sigma")
-      for f in (execution_time, shares, total_cost) for s in (0.0, -1.0, math.inf)],
+      for f in (shares, total_cost) for s in (0.0, math.inf)],
     *[(lambda f=f, n=n: f(1.0, n, C), r"1\.\.2")
       for f in (execution_time, shares, total_cost) for n in (0, -1, 3, 1.5)],
     (lambda: fewest_nodes(0.0, 10.0, C), "sigma"),
     (lambda: fastest_nodes(-1.0, C), "sigma"),
-    (lambda: fewest_nodes(6, 9, C, start=math.inf), "start must be a finite time, got inf"),
     (lambda: execution_time([1, [2]], 1, C),
      r"sigma\[1\] must be a finite size above 0, got \[2\]"),
     *[(lambda f=f: f([1, 2], [1, 2, 1], C), r"arrays that broadcast; .*\(2,\) .*\(3,\)")
@@ -224,7 +216,6 @@ REFUSED = [
           (None, "tasks must be a pandas DataFrame"),
           (TASKS.drop(columns="sigma"), "sigma not found among arrival, deadline"),
           (TASKS.assign(sigma=[1, -1, 1]), "sigma of task 1 must be .* above 0, got -1"),
-          (TASKS.assign(sigma=["a", 1, 1]), "sigma of task 0 must be a finite number above 0"),
           (pd.concat([TASKS, TASKS], axis=1), "column sigma appears twice"))],
     (lambda: workload.mcdf(C, 0.5, 1e4, size=fails), r"law fails\(generator, .*KeyError: 'weight'"),
     (lambda: workload.split_reading("link"), "switches must be a mapping"),

@@ -261,17 +261,9 @@ def test_short_horizon_may_hold_no_task():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"load": 0}, "load must be a finite number above 0, got 0"),
-        ({"load": float("nan")}, "load must be a finite number above 0"),
-        ({"load": "x"}, "load must be a finite number above 0, got 'x'"),
-        ({"horizon": -1.0}, "horizon must be a finite number above 0"),
-        ({"horizon": math.inf}, "horizon must be a finite number above 0, got inf"),
-        ({"mean": 0.0}, "mean must be a finite number above 0"),
         ({"load": 1e9}, "mean interval of .*choose values that make at most 50000000 tasks"),
         ({"load": 1e-50}, "mean interval of .*choose values"),
         ({"horizon": 1e20}, "mean interval of .*choose values"),
-        ({"seed": -1}, "seed must be a whole number of at least 0, got -1"),
-        ({"seed": 1.5}, "seed must be a whole number of at least 0, got 1.5"),
         ({"batch": "x"}, "batch must be one of literal, scaled, single; got 'x'"),
         ({"interval": "x"}, "interval must be one of exponential, poisson; got 'x'"),
         ({"size": "x"}, "size must be one of resample, abs, clip; got 'x'"),

@@ -687,18 +687,3 @@ def test_same_seed_same_allocation():
         one, two = solve(p, method, seed=5), solve(p, method, seed=5)
         np.testing.assert_array_equal(one.work, two.work)
         np.testing.assert_array_equal(one.connections, two.connections)
-
-
-@pytest.mark.parametrize(
-    ("kwargs", "words"),
-    [
-        ({"seed": -1}, "seed must be a whole number of at least 0, got -1"),
-        ({"seed": 0.5}, "seed must be a whole number of at least 0, got 0.5"),
-        ({"most_nodes": True}, "most_nodes must be a whole number of at least 0, got True"),
-        ({"most_nodes": -1}, "most_nodes must be a whole number of at least 0, got -1"),
-        ({"reading": "prose"}, "reading must be a Reading, got 'prose'"),
-    ],
-)
-def test_refusals_name_value_and_rule(kwargs, words):
-    with pytest.raises(InputError, match=words):
-        solve(pair(), "LPRR", **kwargs)
