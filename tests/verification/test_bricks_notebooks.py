@@ -13,7 +13,6 @@ from dlsim.files import shared_file, suite_notebooks
 from dlsim.papers import bricks
 from dlsim.study import sweep
 from dlsim.study.claims import intervals, load_claims, read_scorecard, reference_of
-from dlsim.study.results import load_figures
 from tests.verification.test_bricks_verdicts import CLAIMS, points_of
 
 #: A policy of a user's own, and the parameters of a small run under another reading.
@@ -30,14 +29,6 @@ def execute(name, folder, **values):
         papermill.execute_notebook(
             suite_notebooks()[name], folder / f"{name}.ipynb", given, cwd=folder, progress_bar=False
         )
-
-
-def left_by(folder, notebook):
-    """Ids of the figures of a notebook, and which of them have a picture and numbers."""
-    due = {row.id for row in load_figures()[1] if row.notebook == notebook}
-    pictures = {path.stem for path in (folder / "results" / "figures").glob("*.png")}
-    tables = {path.stem for path in (folder / "results" / "data").glob("*.csv")}
-    return due, pictures, tables
 
 
 @pytest.fixture(scope="module")
@@ -93,14 +84,6 @@ def test_every_claim_is_judged_in_the_notebook():
         assert claim.id in text or f'\\"{claim.number}\\"' in text
 
 
-def test_the_notebook_leaves_every_picture_and_its_numbers(paper):
-    due, pictures, tables = left_by(paper, "60-bricks")
-    assert due == pictures | {"bricks-table1", "bricks-fig1"}  # a table, and a drawing in data
-    more = ("seconds", "claims", "points", "readings-intervals", "experiments")
-    others = {f"bricks-{name}" for name in more}
-    assert tables == due | others
-
-
 def test_figure_3_is_that_of_direct_runs(paper):
     table = pd.read_csv(paper / "results" / "data" / "bricks-fig3.csv")
     row = table.query("interval == 120 and policy == 'D-0.5' and version == 'x/F'")
@@ -141,13 +124,6 @@ def test_the_map_has_this_run_beside_what_is_shipped(paper):
     words = numbers.loc[numbers["reading"] == own, "verdict"]
     assert words.to_dict() == card[table.index].to_dict()
     assert table[others].to_dict() == shipped.to_dict()
-
-
-def test_the_notebook_beyond_the_paper_leaves_every_picture_and_its_numbers(tmp_path):
-    execute("61-bricks-beyond", tmp_path, interval=120, most=1)
-    due, pictures, tables = left_by(tmp_path, "61-bricks-beyond")
-    assert due == pictures
-    assert tables == due | {"bricks-tuning"}
 
 
 def run_day(interval, seed):

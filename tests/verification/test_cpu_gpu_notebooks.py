@@ -9,7 +9,6 @@ from dlsim.cpugpu import workload
 from dlsim.files import suite_notebooks
 from dlsim.study.claims import intervals, load_claims, read_scorecard, reference_of
 from dlsim.study.measure import MEASURES
-from dlsim.study.results import load_figures
 from dlsim.study.session import read_scales
 from dlsim.study.verdict import with_sentences
 from tests.verification.executed import in_one_space, shown_beside_the_shipped
@@ -19,7 +18,7 @@ from tests.verification.test_cpu_gpu_paper import KEY, stream
 
 @pytest.mark.filterwarnings("ignore")  # of seaborn and matplotlib, which a notebook may show
 @pytest.mark.parametrize("name", ["50-cpu-gpu", "51-cpu-gpu-beyond"])
-def test_a_notebook_runs_and_leaves_every_picture(tmp_path, monkeypatch, name):
+def test_a_notebook_runs_under_another_reading(tmp_path, monkeypatch, name):
     scales = read_scales(KEY)
     scales["quick"] |= {"draws": 2, "words": 300}
     monkeypatch.setattr("dlsim.study.session.read_scales", lambda paper: scales)
@@ -27,15 +26,6 @@ def test_a_notebook_runs_and_leaves_every_picture(tmp_path, monkeypatch, name):
     given = {"mixes": ["lee", "wide"], "runs": 2, "jobs": 1, "reading": {"both_free": "best"}}
     out = tmp_path / "results"
     names, _ = in_one_space(suite_notebooks()[name], tmp_path, given | {"out": str(out)})
-    rows = [row for row in load_figures()[1] if row.notebook == name]
-    due = {row.id for row in rows if row.status != "cannot be reproduced"}
-    assert {path.stem for path in (out / "figures").glob("*.png")} == due
-    others = {
-        "50-cpu-gpu": {"claims", "points", "readings-intervals", "experiments"},
-        "51-cpu-gpu-beyond": {"break-even", "variants"},
-    }
-    tables = {path.stem for path in (out / "data").glob("*.csv")}
-    assert tables == due | {f"{KEY}-{one}" for one in others[name]}
     if name == "50-cpu-gpu":
         card = with_sentences(read_scorecard(out / "data" / f"{KEY}-claims.csv"))
         assert (card["reason"] != "It was not measured.").all()

@@ -19,7 +19,6 @@ from dlsim.study.claims import load_claims
 from dlsim.study.measure import MEASURES
 from dlsim.study.plots import STYLES
 from dlsim.study.readings import list_changes
-from dlsim.study.results import load_figures
 from tests.helpers.intervals import student
 from tests.verification.executed import FILE, in_one_space, map_of_verdicts
 from tests.verification.notebook_code import defined_in
@@ -341,15 +340,6 @@ def test_every_claim_is_judged_but_those_that_cannot_be(seen):
     assert measured == {
         f"{KEY}-{n}" for n in words.index if n not in "8 9a 9b 9c 13a 13b 18".split()
     }
-
-
-def test_every_figure_has_its_picture_and_numbers(seen, beyond):
-    for name, (_, _, out) in {PAPER: seen, BEYOND: beyond}.items():
-        due = {row.id for row in load_figures()[1] if row.notebook == name}
-        assert {path.stem for path in (out / "figures").glob("*.png")} == due
-        others = ("claims", "points", "readings-intervals", "experiments") if name == PAPER else ()
-        more = {f"{KEY}-{one}" for one in others}
-        assert {path.stem for path in (out / "data").glob("*.csv")} == due | more
 
 
 @pytest.mark.parametrize(

@@ -157,21 +157,6 @@ def test_every_claim_is_judged_but_the_one_of_long_runs(seen):
     }
 
 
-def test_figures_have_their_pictures_and_numbers(seen, beyond):
-    wanted = "fig4 fig5 fig6 fig7 fig10 setups sensitivity stability gantt orders readings"
-    more = "fig5-lead fig6-lead fig7-lead"
-    pictures = {path.stem for path in (seen[2] / "figures").glob("*.png")}
-    assert pictures == {f"mcdf-{name}" for name in f"{wanted} {more}".split()}
-    tables = {path.stem for path in (seen[2] / "data").glob("*.csv")}
-    only_tables = "claims points fig4-lead sensitivities readings-intervals experiments"
-    assert tables == pictures | {f"mcdf-{name}" for name in only_tables.split()}
-    wanted = "overload overload-lead weighted negotiation left"
-    pictures = {path.stem for path in (beyond[2] / "figures").glob("*.png")}
-    assert pictures == {f"mcdf-{name}" for name in wanted.split()}
-    tables = {path.stem for path in (beyond[2] / "data").glob("*.csv")}
-    assert tables == pictures | {"mcdf-lead"}
-
-
 @pytest.mark.parametrize("name", ["fig4", "fig6", "setups", "overload", "negotiation"])
 def test_a_policy_of_the_user_has_a_line_in_every_figure_but_those_of_figure_10(seen, beyond, name):
     """It is EDFMN under another name, so it has the same numbers."""

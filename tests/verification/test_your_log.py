@@ -203,20 +203,6 @@ def test_jobs_wider_than_the_machine_are_left_out_after_the_size_is_known(tmp_pa
     assert "1 jobs left out: run time not above 0" in conclusions(seen)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("submit\trun_time\tprocessors\n0\t60\t1\n", "separated by tabs"),
-        ("submit,run_time\n0,60\n", "field processors: no such column"),
-        ("submit,run_time,processors\n0,60,1.5\n", "line 2, field processors"),
-        ("submit,run_time,processors\n0,one hour,1\n", "line 2, field run_time"),
-    ],
-)
-def test_a_table_that_is_no_log_is_refused_by_line_and_field(tmp_path, text, message):
-    with pytest.raises(InputError, match=message):
-        run(tmp_path, text, "log.csv")
-
-
 def test_the_accounting_of_slurm_is_read_and_what_is_left_out_is_said(tmp_path):
     header = "JobID|User|Partition|State|Submit|Start|End|ElapsedRaw|TimelimitRaw|AllocTRES\n"
     day = "2025-05-01T00:"
@@ -235,16 +221,6 @@ def test_the_accounting_of_slurm_is_read_and_what_is_left_out_is_said(tmp_path):
 def test_the_page_prints_the_command_that_exports_the_accounting():
     cells = nbformat.read(NOTEBOOK, as_version=4).cells
     assert any(f"```\n{SACCT_COMMAND}\n```" in cell.source for cell in cells)
-
-
-def test_unknown_columns_are_named_and_read_only_over_if_the_user_says_so(tmp_path):
-    text = "submit,run_time,processors,user_node,weight\n0,60,1,7,abc\n"
-    with pytest.raises(InputError, match=r"not known: user_node, weight; .* known are submit, "):
-        run(tmp_path, text, "log.csv")
-    with pytest.raises(InputError, match=r"not known: user_node; "):
-        run(tmp_path, text, "log.csv", ignore=["weight"])
-    seen = run(tmp_path, text, "log.csv", ignore=["weight", "user_node"])
-    assert seen[0]["job_table"]["run_time"].tolist() == [60]
 
 
 def test_a_spreadsheet_shows_a_users_name_as_text(tmp_path):
