@@ -51,7 +51,7 @@ from dlsim.study.claims import (
 )
 from dlsim.study.notebooks import NotebookResult
 from dlsim.study.plain_text import WITHOUT_FORMULAS
-from dlsim.study.results import FigureRow, load_figures, paper_of
+from dlsim.study.results import FigureRow, load_figures, paper_letters, paper_of
 from dlsim.study.scorecard import write_interval
 from dlsim.study.sweeps import count_workers
 from dlsim.study.verdict import with_sentences
@@ -539,7 +539,8 @@ def plot_counts(frame: pd.DataFrame) -> "Axes":
 
     if frame.empty:
         raise InputError("a picture of verdicts needs claims, got none: run dlsim reproduce")
-    table = count_verdicts(frame)
+    table, letters = count_verdicts(frame), {name: key for key, name in paper_letters().items()}
+    table.index = [f"Paper {letters[name]}: {name}" for name in table.index]
     ax = axes_of(None, (9, 1.2 + 0.42 * len(table)))
     left = table.cumsum(axis=1) - table
     for word, (symbol, color, _) in VERDICTS.items():
