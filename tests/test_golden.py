@@ -1,9 +1,9 @@
 """Results are the same bytes as when they were frozen (`tests/golden`).
 
 A test that fails here found a result that moved: explain it and freeze anew, or undo it. The
-README's command compares some 180 of the 2,000 runs of every engine, half of them at each speed
-(of the Grid, 40 uncompiled: they take long); with DLSIM_TEST_SCALE all of them are compared, at
-both speeds.
+README's command compares some 90 of the 2,000 runs of every engine, half of them at each speed
+(of the Grid, 20 uncompiled: they take long), and `.ci/run` all of them, compiled; with
+DLSIM_TEST_SCALE all of them are compared, at both speeds.
 """
 
 import pytest
@@ -21,7 +21,7 @@ SPEEDS = {
 #: Another solver may return another optimal vertex; optima are compared with any.
 COMPARED = [key for key in SPEEDS if key[0] != "steady" or versions.is_frozen_solver()]
 #: Every so many runs are compared: primes, for what a run is often depends on its number.
-STEP = {"one speed": 11, "two speeds": 23, "slow": 47, "optima": 101}
+STEP = {"one speed": 23, "two speeds": 43, "slow": 97, "optima": 101}
 #: Parts in which the runs of an engine are compared, so that processes can share them.
 PARTS = 4
 

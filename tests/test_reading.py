@@ -148,7 +148,7 @@ def draw_tasks():
     """Draw single tasks with the nodes that their users choose."""
     for number, cms in enumerate((1.0, 8.0)):
         seed, cluster = np.random.SeedSequence(number), realtime.Cluster(16, cms, 100.0)
-        tasks = workload.dcratio(cluster, 0.9, 8e4, seed, mean=200.0, dc_ratio=2.0)
+        tasks = workload.dcratio(cluster, 0.9, 5e4, seed, mean=200.0, dc_ratio=2.0)
         yield workload.user_split(tasks, cluster, seed), cluster
 
 

@@ -390,8 +390,12 @@ def test_engine_equals_twin_on_drawn_environments(drawn, reading):
     agree(env, policy, reading)
 
 
-@pytest.mark.parametrize("packet", [100.0, 2.0, 0.3])
-@pytest.mark.parametrize("lan", [(50.0, 100.0), (500.0, 1000.0), (200.0, 200.0)])
+SLOW, FAST, ALIKE = (50.0, 100.0), (500.0, 1000.0), (200.0, 200.0)
+
+
+@pytest.mark.parametrize(
+    ("packet", "lan"), [(100.0, SLOW), (2.0, FAST), *((0.3, lan) for lan in (SLOW, FAST, ALIKE))]
+)
 def test_trains_of_packets_meet_as_the_twin_says(packet, lan):
     """Trains longer than a block, over slow and fast first links, alone and in each other's way."""
     sizes = {"data_range": (0.0, 300.0), "work_range": (0.0, 4e3), "wan": (200.0, 400.0)}
