@@ -577,11 +577,3 @@ def test_gzip_bomb_goes_off_small(tmp_path, monkeypatch, read, bomb, free, messa
     with pytest.raises(InputError, match=rf"bomb, line \d+: .*{message}"):
         read(tmp_path / "bomb")
     assert time.process_time() - start < 10
-
-
-def test_thousands_of_jobs_in_one_second(tmp_path):
-    lines = [JOB.replace("1 0", f"{k} 77", 1) for k in range(5000)]
-    (tmp_path / "log").write_text("".join(lines))
-    jobs, _, notes = read_swf(tmp_path / "log")
-    assert len(jobs) == 5000
-    assert notes == []

@@ -419,35 +419,6 @@ def test_the_experiments_of_a_reading_are_those_of_the_notebook(seen, tmp_path, 
     assert MEASURES[f"{KEY}-10a"].function(**frames)["estimate"].notna().any()
 
 
-def test_other_readings_are_one_switch_each():
-    assert ALTERNATIVES[0] == {}
-    assert all(len(switches) == 1 for switches in ALTERNATIVES[1:])
-    assert len(ALTERNATIVES) == 1 + sum(len(options) - 1 for options in iit.SWITCHES.values())
-
-
-@pytest.mark.parametrize(
-    "switches",
-    [s for s in ALTERNATIVES[1:] if "same_time" not in s],  # needs arrivals at starts
-    ids=lambda s: "=".join(*s.items()),
-)
-def test_every_switch_changes_some_result(seen, switches):
-    """A switch that never changes anything would be no switch."""
-    names = seen[0]
-    own = {"scope": "all"} | switches if "count_single" in switches else switches
-    base = {"scope": "all"} if "count_single" in switches else {}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(names, "horizon", 1e6)
-        for seed, load in itertools.product(range(5), (1.0, 0.6)):
-            key = np.random.SeedSequence(seed, spawn_key=(1,))
-            rows = [
-                pd.DataFrame(names["run_policies"](load, 1.0, key, reading=reading))
-                for reading in (base, own)
-            ]
-            if not rows[0].equals(rows[1]):
-                return
-    pytest.fail(f"{switches} changed nothing")
-
-
 # ----------------------------------------------------------------------- beyond the paper
 
 

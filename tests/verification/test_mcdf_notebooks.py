@@ -11,7 +11,6 @@ import pytest
 from dlsim.errors import InputError
 from dlsim.papers import mcdf
 from dlsim.realtime import POLICIES, Cluster, Reading, simulate, workload
-from dlsim.realtime.model import SWITCHES_M
 from dlsim.record import find_records
 from dlsim.study import session
 from dlsim.study.claims import load_claims, read_scorecard
@@ -221,33 +220,6 @@ def test_at_full_scale_every_reading_and_half_the_length_are_run(tmp_path, monke
     assert set(card["scale"]) == {"full"}  # it is the reference itself
     assert card.loc["mcdf-18", "verdict"] != "not checkable"
     assert table.loc["mcdf-18"].notna().all()
-
-
-def test_other_readings_are_one_switch_each():
-    assert ALTERNATIVES[0] == {}
-    assert all(len(switches) == 1 for switches in ALTERNATIVES[1:])
-    engine = sum(len(options) - 1 for options in SWITCHES_M.values())
-    law = sum(len(options) - 1 for options in workload.SWITCHES["mcdf"].values())
-    assert len(ALTERNATIVES) == 1 + engine + law
-
-
-@pytest.mark.parametrize("switches", ALTERNATIVES[1:], ids=lambda s: "=".join(*s.items()))
-def test_every_switch_changes_some_schedule(switches):
-    """A switch that never changes anything would be no switch."""
-    for seed, (cluster, load) in itertools.product(
-        range(30), ((Cluster(10, 10, 10, 20, 20), 0.3), (Cluster(3, 1, 10), 1.0))
-    ):
-        both = []
-        for reading in ({}, switches):
-            rules, drawing = workload.split_reading(reading, "mcdf")
-            tasks = workload.mcdf(cluster, load, 60_000.0, seed, **drawing)
-            if "same_time" in switches:  # arrivals that coincide with starts need whole numbers
-                tasks = (tasks / 50).round().clip(lower=1) * 50
-            engine = Reading.from_switches(rules)
-            both.append([simulate(tasks, cluster, name, engine).tasks for name in mcdf.POLICIES])
-        if any(not a.equals(b) for a, b in zip(*both, strict=True)):
-            return
-    pytest.fail(f"{switches} changed nothing")
 
 
 def test_the_bound_is_below_every_policy(beyond):
