@@ -44,7 +44,7 @@ print("found", sorted(found), {random.__file__, *table["random"]})
 def clone(tmp_path_factory):
     """A checkout of the same sources in another folder, beside a file named like a module."""
     folder = tmp_path_factory.mktemp("clone")
-    shutil.copytree(ROOT / "dlsim", folder / "dlsim", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "dlsim", folder / "dlsim")  # with what Python has compiled of it
     shutil.copy(ROOT / "pyproject.toml", folder)
     for name in ("data", "notebooks"):
         (folder / name).symlink_to(ROOT / name)

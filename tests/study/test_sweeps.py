@@ -393,7 +393,7 @@ ROOMS = ("realtime", "steady", "cpugpu", "bricks", "papers.mcdf", "theory", "exp
 def said_of_a_copy(tmp_path_factory):
     """What `IN_A_COPY` prints, as lists of words."""
     folder = tmp_path_factory.mktemp("edited")
-    shutil.copytree(ROOT / "dlsim", folder / "dlsim", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "dlsim", folder / "dlsim")  # with what Python has compiled of it
     environment = os.environ | {"PYTHONPATH": str(folder), "DLSIM_CACHE": str(folder / "cache")}
     command = [
         sys.executable,
