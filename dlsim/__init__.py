@@ -7,4 +7,4 @@ of each paper's claims, ``dlsim.explore`` the widgets, and ``dlsim.live`` runs d
 Dask cluster.
 """
 
-__version__ = "2.0.0"
+__version__ = "3.0.0"
