@@ -191,8 +191,16 @@ def test_no_import_cycles():
 
 #: What a check may import of its engine: the words, what came in, formulas of the model.
 CHECKS = {
-    "dlsim.realtime.check": {"model", "formulas", "check_chunks"},
-    "dlsim.realtime.check_chunks": {"model", "formulas"},
+    "dlsim.realtime.check": {
+        "model",
+        "formulas",
+        "check_chunks",
+        "core.check_chunks",
+        "core.check_tasks",
+    },
+    "dlsim.realtime.check_chunks": {"model", "formulas", "core.check_chunks"},
+    "dlsim.realtime.core.check_chunks": {"splits"},
+    "dlsim.realtime.core.check_tasks": {"check_chunks"},
     "dlsim.cpugpu.check": {"model", "workload"},
     "dlsim.bricks.check": {"model", "environment"},
     "dlsim.steady.check": {"model", "routes"},

@@ -9,110 +9,55 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from dlsim.compiled import TOL
 from dlsim.errors import ScheduleError
-from dlsim.realtime.check_chunks import Chunks, ScheduleArrays, chunk_rules
+from dlsim.realtime.check_chunks import Chunks, ScheduleArrays, chunk_rules, rule_core
+from dlsim.realtime.core import check_tasks as rules
+from dlsim.realtime.core.check_chunks import ALPHA, COMPUTE_END, NODE, SEND_START, TASK, UNBROKEN
 from dlsim.realtime.formulas import fastest_counts
-from dlsim.realtime.model import IN_ROUNDS, SPLIT_KINDS, STARTS_TOGETHER, Indices, describe_run
-from dlsim.rounding import (
-    MAX_ULPS,
-    RELATIVE_ROUNDING,
-    not_after,
-    overrun,
-    time_tolerance,
-    times_equal,
-)
+from dlsim.realtime.model import IN_ROUNDS, STARTS_TOGETHER, Indices, describe_run
+from dlsim.rounding import RELATIVE_ROUNDING, not_after, time_tolerance, times_equal
 from dlsim.rules import TestedRule, require_rules
 from dlsim.validate import Floats, unwrap_scalar
 
-#: Kinds whose estimate is the completion of their chunks.
-_PLANNED_BY_CHUNKS = ("pieces", "rounds from releases", "own")
+
+def _first_broken(rule: str, index: pd.Index, row: int) -> TestedRule:
+    """Return a rule with the first row that breaks it, -1 for none."""
+    return rule, index[row : row + 1 if row >= 0 else 0], np.zeros(int(row >= 0), dtype=bool)
 
 
 def _input_rules(schedule: ScheduleArrays) -> Iterator[TestedRule]:
     submitted = schedule.submitted
     if submitted is None:
         return
-    rows = submitted.labels.get_indexer(schedule.index)
-    once = np.bincount(rows[rows >= 0], minlength=len(submitted.labels)) == 1
-    yield "every task that arrived is in the table, once", submitted.labels, once
-    yield "the table keeps the tasks in their order", schedule.index, rows == np.arange(len(rows))
+    if not schedule.index.equals(submitted.labels):
+        rows = submitted.labels.get_indexer(schedule.index)
+        once = np.bincount(rows[rows >= 0], minlength=len(submitted.labels)) == 1
+        yield "every task that arrived is in the table, once", submitted.labels, once
+        in_order = rows == np.arange(len(rows))
+        yield "the table keeps the tasks in their order", schedule.index, in_order
     yield "a task keeps its arrival", schedule.index, schedule.arrival == submitted.arrival
     yield "a task keeps its size", schedule.index, schedule.sigma == submitted.sigma
-    most = schedule.negotiate * submitted.deadline
-    offered = ~schedule.refused & (schedule.deadline > 0) & (schedule.negotiate > 0)
-    offered &= schedule.deadline <= most + time_tolerance(most, schedule.arrival + most)
     asked = schedule.deadline == submitted.deadline
-    yield (
-        "a deadline is the one asked for or an offer within the factor",
-        schedule.index,
-        asked | offered,
-    )
+    if schedule.negotiate > 0:
+        most = schedule.negotiate * submitted.deadline
+        offered = ~schedule.refused & (schedule.deadline > 0)
+        offered &= schedule.deadline <= most + time_tolerance(most, schedule.arrival + most)
+        asked |= offered
+    yield "a deadline is the one asked for or an offer within the factor", schedule.index, asked
 
 
 def _task_rules(schedule: ScheduleArrays) -> Iterator[TestedRule]:
-    index, ran, refused, n = schedule.index, schedule.ran, schedule.refused, schedule.nodes
-    blank = ~ran & (n == 0) & np.isnan(schedule.estimate) & np.isnan(schedule.completion)
-    none = "a task that does not run has no start, nodes, estimate or completion"
-    yield none, index, ran | blank
-    endless = np.isinf([schedule.start, schedule.estimate, schedule.completion]).any(axis=0)
-    yield "a task's times are finite", index, ~endless
-    yield "a refused task does not run", index, ~refused | blank
-    yield "a refused task does not miss", index, ~refused | ~schedule.missed
-    may_drop = not schedule.policy.admission and schedule.reading.late == "drop"
-    yield "an admitted task runs", index, refused | ran | (schedule.missed & may_drop)
-    yield (
-        "without admission control no task is refused",
-        index,
-        ~refused | schedule.policy.admission,
-    )
-    yield "a task runs on 1..N nodes", index, ~ran | ((n >= 1) & (n <= schedule.cluster.nodes))
-    in_time = not_after(schedule.arrival, schedule.start, schedule.scale)
-    yield "no task starts before it arrives", index, ~ran | in_time
-    late = overrun(schedule.completion, schedule.arrival, schedule.deadline)
-    # paper M's rule gives the completion at once, all others add up the chunks
-    clock = (schedule.policy.partition != "opr") * schedule.roundings * np.finfo(float).eps
-    doubt = time_tolerance(schedule.deadline, schedule.completion)
-    doubt += clock * np.abs(schedule.completion)
-    told_so = (
-        (schedule.missed == (late > 0))
-        | (np.abs(late) <= doubt)
-        | (np.isnan(late) & schedule.missed)
-    )
-    yield "missed means completion after the deadline", index, refused | told_so
-    guarded = ran & (schedule.policy.admission or may_drop)
-    yield "a guaranteed task meets its deadline", index, ~guarded | (late <= doubt)
-    if schedule.policy.partition in ("opr", "equal"):
-        span = schedule.table.setup_time[n] + schedule.sigma * schedule.table.time_per_unit[n]
-        # n sends in turn, after releases that count as one
-        even = schedule.policy.partition == "equal"
-        loose = (
-            MAX_ULPS + even * schedule.roundings,
-            even * time_tolerance(schedule.scale, schedule.estimate),
-        )
-        ends_then = times_equal(schedule.start + span, schedule.completion, span, *loose)
-        yield "completion is start + E(sigma, n)", index, ~ran | ends_then
-        same = times_equal(schedule.estimate, schedule.completion, span, *loose)
-        yield "estimate is the completion", index, ~ran | same
-    else:
-        span = RELATIVE_ROUNDING * (schedule.estimate - schedule.start)
-        span += clock * np.abs(schedule.estimate)
-        safe = not_after(schedule.completion - span, schedule.estimate, schedule.scale)
-        yield "no task is complete after its estimate", index, ~ran | safe
-        by_chunks = np.isin(schedule.kind, [SPLIT_KINDS.index(kind) for kind in _PLANNED_BY_CHUNKS])
-        loose = MAX_ULPS + schedule.roundings, time_tolerance(schedule.scale, schedule.estimate)
-        same = times_equal(
-            schedule.estimate, schedule.completion, schedule.estimate - schedule.start, *loose
-        )
-        yield "estimate is the completion", index, ~ran | ~by_chunks | same
-        later = overrun(schedule.estimate, schedule.arrival, schedule.deadline)
-        promised = later <= time_tolerance(schedule.deadline, schedule.estimate)
-        yield "a guaranteed task's estimate meets its deadline", index, ~guarded | promised
+    broken = np.full(len(rules.RULE_TEXTS), UNBROKEN)
+    with rule_core(len(schedule.index)) as core:
+        core.check_tasks.check_tasks(schedule.columns, schedule.model, broken)
+    for rule in np.flatnonzero(broken != UNBROKEN):
+        yield _first_broken(rules.RULE_TEXTS[rule], schedule.index, broken[rule])
     yield from _count_rules(schedule)
     yield from _work_conserving_rules(schedule)
-    line = np.flatnonzero(ran)
+    line = np.flatnonzero(schedule.ran)
     line = line[np.argsort(schedule.start[line], kind="stable")]
     yield from _start_rules(schedule, line)
     if _is_served_in_order(schedule):
@@ -141,17 +86,10 @@ def _count_rules(schedule: ScheduleArrays) -> Iterator[TestedRule]:
         )
         yield "an all-nodes task runs on all nodes (or N*)", index, ~ran | (n == wanted)
     elif schedule.policy.nodes == "min" and schedule.policy.partition in ("opr", "equal"):
-        fewer = np.maximum(n - 1, 1)
-        since = schedule.start if schedule.reading.mn_count == "at_start" else schedule.arrival
-        time = (
-            schedule.table.setup_time[fewer] + schedule.sigma * schedule.table.time_per_unit[fewer]
-        )
-        late = overrun(since, schedule.arrival, schedule.deadline) + time
-        # half of what the engine allows, so that neither's rounding matters
-        enough = (n > 1) & (
-            late <= TOL / 2 * schedule.deadline - _clock_resolution(schedule, since)
-        )
-        yield "no fewer nodes would have met the deadline", index, ~ran | ~enough
+        at_start = schedule.reading.mn_count == "at_start"
+        with rule_core(len(index)) as core:
+            first = core.check_tasks.first_needless_node(schedule.columns, schedule.model, at_start)
+        yield _first_broken("no fewer nodes would have met the deadline", index, first)
 
 
 def _uses_all_free_nodes(schedule: ScheduleArrays) -> list[bool]:
@@ -168,17 +106,12 @@ def _uses_all_free_nodes(schedule: ScheduleArrays) -> list[bool]:
     return good
 
 
-def _clock_resolution(schedule: ScheduleArrays, at: Floats) -> Floats:
-    """Return the rounding error of instants in the table; the engine's own clock is finer."""
-    return np.spacing(np.abs(at)) * (schedule.origin > 0)
-
-
 def _link_free_times(schedule: ScheduleArrays) -> Floats:
     """Return when the last send of each task ends if tasks share the link, else -inf."""
     if schedule.reading.link != "shared":
         return np.full(len(schedule.index), -np.inf)
     if schedule.policy.partition != "opr":
-        return schedule.reduce_chunks("send_end")
+        return schedule.latest_send_ends
     sending = schedule.sigma * schedule.cluster.cms + schedule.nodes * schedule.cluster.st
     return schedule.start + sending
 
@@ -199,56 +132,64 @@ def _work_conserving_rules(schedule: ScheduleArrays) -> Iterator[TestedRule]:
     # here only the engine has a formula
     if schedule.policy.partition in IN_ROUNDS or serial or asks:
         return
-    n = _most_nodes(schedule)
+    most = np.empty(len(schedule.index), dtype=np.int64)
+    most[:] = _most_nodes(schedule)
     # only refused tasks negotiate
     factor = max(1.0, schedule.negotiate) if schedule.policy.admission else 1.0
-    possible = (
-        schedule.table.setup_time[n] + schedule.sigma * schedule.table.time_per_unit[n]
-        <= factor * schedule.deadline
-    )
-    ends = np.where(schedule.ran, np.fmax(schedule.estimate, _link_free_times(schedule)), -np.inf)
-    busy = np.concatenate([[-np.inf], np.maximum.accumulate(ends)])
-    before: Indices = np.arange(len(ends))
     # any task of one instant may be the first
-    if schedule.reading.batch_order == "policy" or not schedule.policy.admission:
-        last = schedule.arrival + time_tolerance(schedule.scale, schedule.arrival)
-        before = np.searchsorted(schedule.arrival, last, side="right")
-    taken = busy[before] > schedule.arrival - _clock_resolution(schedule, schedule.arrival)
-    served = "a task that finds the cluster idle and can meet its deadline is served"
-    yield served, schedule.index, schedule.ran | ~possible | taken
+    together = schedule.reading.batch_order == "policy" or not schedule.policy.admission
+    link_free = _link_free_times(schedule)
+    with rule_core(len(most)) as core:
+        first = core.check_tasks.first_idle_wait(
+            schedule.columns, most, factor, link_free, together, schedule.model
+        )
+    rule = "a task that finds the cluster idle and can meet its deadline is served"
+    yield _first_broken(rule, schedule.index, first)
 
 
 def _start_rules(schedule: ScheduleArrays, line: Indices) -> Iterator[TestedRule]:
     """Yield whether tasks start as soon as they may; `line` holds the tasks that ran, by start."""
-    start, arrival, index = schedule.start[line], schedule.arrival[line], schedule.index[line]
-    estimate, sent = schedule.estimate[line], _link_free_times(schedule)[line]
+    start, arrival, estimate = (
+        column[line] for column in (schedule.start, schedule.arrival, schedule.estimate)
+    )
+    sent = _link_free_times(schedule)[line]
     early = schedule.policy.partition not in STARTS_TOGETHER
     if schedule.policy.nodes == "all" and not early:
         before = np.concatenate([[-np.inf], np.fmax(estimate, sent)])[: len(line)]
         starts_after = not_after(before, start, schedule.scale)
-        yield "all-nodes tasks run one after another", index, starts_after
+        yield _in_line("all-nodes tasks run one after another", schedule, line, starts_after)
         prompt = not_after(start, np.maximum(before, arrival), schedule.scale)
-        yield "the cluster does not idle while a task waits", index, prompt
+        yield _in_line("the cluster does not idle while a task waits", schedule, line, prompt)
         return
-    instants = [estimate, sent]
+    instants = [estimate]
+    if schedule.reading.link == "shared":
+        instants.append(sent)
     timed = schedule.policy.order == "dc" or schedule.policy.has_user_rules
     if timed or schedule.reading.commit == "last":  # a newcomer may move starts
         instants.append(schedule.arrival)
-    prompt = _starts_at_one_of(instants, start, arrival, schedule.scale)
+    prompt = _starts_at_one_of(instants, start, arrival, schedule)
     if not prompt.all() and (early or schedule.reading.release == "finish"):
-        instants += [chunks.compute_end for _, chunks in schedule.chunk_batches()]
-        prompt = _starts_at_one_of(instants, start, arrival, schedule.scale)
-    yield "a task starts on arrival or when nodes or the link get free", index, prompt
+        instants += [chunks.times[:, COMPUTE_END] for chunks in schedule.chunk_batches()]
+        prompt = _starts_at_one_of(instants, start, arrival, schedule)
+    rule = "a task starts on arrival or when nodes or the link get free"
+    yield _in_line(rule, schedule, line, prompt)
+
+
+def _in_line(
+    rule: str, schedule: ScheduleArrays, line: Indices, holds: NDArray[np.bool_]
+) -> TestedRule:
+    """Return a rule of the tasks in a line, with those that break it."""
+    return rule, schedule.index.take(line[~holds]), holds[~holds]
 
 
 def _starts_at_one_of(
-    instants: list[Floats], start: Floats, arrival: Floats, scale: float
+    instants: list[Floats], start: Floats, arrival: Floats, schedule: ScheduleArrays
 ) -> NDArray[np.bool_]:
     """Tell of each start whether it is the arrival or one of the instants, up to rounding."""
-    free = np.sort(np.concatenate([[-np.inf], *instants]))
-    until = start + time_tolerance(scale, start)
-    last = free[np.searchsorted(free, until, side="right") - 1]
-    return not_after(start, np.maximum(last, arrival), scale)
+    free, holds = np.sort(np.concatenate(instants), kind="stable"), np.empty(len(start), dtype=bool)
+    with rule_core(len(start)) as core:
+        core.check_tasks.mark_starts(start, arrival, free, schedule.model, holds)
+    return holds
 
 
 def _is_served_in_order(schedule: ScheduleArrays) -> bool:
@@ -261,53 +202,37 @@ def _is_served_in_order(schedule: ScheduleArrays) -> bool:
 
 def _order_rules(schedule: ScheduleArrays, line: Indices) -> Iterator[TestedRule]:
     """Yield whether tasks start in order; `line` holds the tasks that ran, by start."""
-    start, arrival, index = schedule.start[line], schedule.arrival[line], schedule.index[line]
     passed = "no task passes a waiting task of smaller rank"
     if schedule.policy.order == "fifo":
         line = np.sort(line)
-        behind = not_after(
-            np.maximum.accumulate(schedule.start[line]), schedule.start[line], schedule.scale
-        )
-        yield "tasks start in the order of arrival", schedule.index[line], behind
-    elif schedule.policy.order == "edf":  # equal deadlines are told apart by nothing but rounding
+        start = schedule.start[line]
+        behind = not_after(np.maximum.accumulate(start), start, schedule.scale)
+        yield _in_line("tasks start in the order of arrival", schedule, line, behind)
+        return
+    start, arrival, scale = schedule.start[line], schedule.arrival[line], schedule.scale
+    if schedule.policy.order == "edf":  # equal deadlines are told apart by nothing but rounding
         due = arrival + schedule.deadline[line]
-        slack = RELATIVE_ROUNDING * schedule.deadline[line] + time_tolerance(schedule.scale, due)
-        yield passed, index, _keeps_rank_order(start, arrival, due, slack, line, schedule.scale)
+        slack = RELATIVE_ROUNDING * schedule.deadline[line] + time_tolerance(scale, due)
+        keeps = _keeps_rank_order(start, arrival, due, slack, line, scale)
+        yield _in_line(passed, schedule, line, keeps)
     elif schedule.submitted is not None:
         exactly = schedule.submitted.key[line], np.zeros(len(line))
-        yield passed, index, _keeps_rank_order(start, arrival, *exactly, line, schedule.scale)
+        keeps = _keeps_rank_order(start, arrival, *exactly, line, scale)
+        yield _in_line(passed, schedule, line, keeps)
 
 
 def _keeps_rank_order(
     start: Floats, arrival: Floats, rank: Floats, slack: Floats, line: Indices, scale: float
 ) -> NDArray[np.bool_]:
     """Tell of each start, in order, whether no task of smaller rank waited then, up to slack."""
-    by_rank = np.lexsort((line, rank))
-    place = np.argsort(by_rank)  # equal ranks are served by row
-    # a task waits at the starts between its arrival and its own
-    since = np.searchsorted(start, arrival + time_tolerance(scale, arrival), side="right")
-    until = np.searchsorted(start + time_tolerance(scale, start), start, side="left")
-    bound = np.where(slack == 0, place, np.searchsorted(rank[by_rank], rank - slack))
-    return _least_over_ranges(place, since, until) >= bound
-
-
-def _least_over_ranges(values: Indices, since: Indices, until: Indices) -> Indices:
-    """Return the least value at every place of the line, where value k is from since to until - 1.
-
-    A range is the union of two ranges whose length is a power of two; a range of such a length
-    passes its least value on to its halves.
-    """
-    least = np.full(len(values), len(values))  # more than any place
-    length = np.maximum(until - since, 0)
-    power = np.frexp(length)[1] - 1  # of the largest power of two in the length; -1 of nothing
-    for k in range(power.max(initial=-1), -1, -1):
-        here = power == k
-        np.minimum.at(least, since[here], values[here])
-        np.minimum.at(least, until[here] - 2**k, values[here])
-        if half := 2**k // 2:
-            passed_on = np.minimum(least[half:], least[:-half])
-            least[half:] = passed_on
-    return least
+    since, until = (at + time_tolerance(scale, at) for at in (arrival, start))
+    by_arrival = np.argsort(since, kind="stable")
+    waiting, holds = np.empty(len(line), dtype=np.int64), np.empty(len(line), dtype=bool)
+    with rule_core(len(line)) as core:
+        core.check_tasks.mark_ranks(
+            start, until, since, by_arrival, rank, slack, line, waiting, holds
+        )
+    return holds
 
 
 def _piece_rules(schedule: ScheduleArrays) -> Iterator[TestedRule]:
@@ -315,9 +240,10 @@ def _piece_rules(schedule: ScheduleArrays) -> Iterator[TestedRule]:
     assert schedule.submitted is not None
     assert schedule.result.parts is not None
     chunks, parts, owners = schedule.chunks, schedule.result.parts, schedule.submitted.owners
-    served = times_equal(
-        chunks.total(chunks.alpha), schedule.nodes / schedule.submitted.requested, 1.0
-    )
+    requested, task = schedule.submitted.requested, chunks.task_and_node[:, TASK]
+    alpha, count = chunks.times[:, ALPHA], len(schedule.index)
+    total = np.bincount(task, alpha, count + 1)[:count]
+    served = times_equal(total, schedule.nodes / requested, 1.0)
     yield "a task's pieces are those that were admitted", schedule.index, served
     by_task, words = parts.tasks.groupby(owners), "a task is complete when its last piece is"
     for name, how, rule in (
@@ -335,15 +261,14 @@ def _piece_rules(schedule: ScheduleArrays) -> Iterator[TestedRule]:
         yield rule, schedule.index, (found == wanted) | (np.isnan(found) & np.isnan(wanted))
     inner, same = (
         Chunks.from_table(parts.chunks, parts.tasks.index),
-        np.zeros(len(chunks.task), dtype=bool),
+        np.zeros(len(task), dtype=bool),
     )
-    if len(inner.task) == len(same):
-        same = chunks.task == np.append(owners, -1)[inner.task]
-        same &= (
-            chunks.alpha == inner.alpha / np.append(schedule.submitted.requested, 1)[chunks.task]
-        )
-        for name in ("node", "send_start", "send_end", "compute_end"):
-            same &= getattr(chunks, name) == getattr(inner, name)
+    if len(inner.times) == len(same):
+        same = task == np.append(owners, -1)[inner.task_and_node[:, TASK]]
+        same &= chunks.task_and_node[:, NODE] == inner.task_and_node[:, NODE]
+        same &= alpha == inner.times[:, ALPHA] / np.append(requested, 1)[task]
+        same &= (chunks.times[:, SEND_START:] == inner.times[:, SEND_START:]).all(axis=1)
+    assert chunks.labels is not None
     yield "a task's chunks are those of its pieces", chunks.labels, same
 
 
@@ -361,5 +286,5 @@ def check_schedule(result: Any, strict: bool = False) -> None:
             " avoids it)"
         )
     rooms = (_task_rules, chunk_rules) if result.parts is None else (_piece_rules,)
-    rules = chain.from_iterable(group(schedule) for group in (_input_rules, *rooms))
-    require_rules(rules, "task", where)
+    tested = chain.from_iterable(group(schedule) for group in (_input_rules, *rooms))
+    require_rules(tested, "task", where)

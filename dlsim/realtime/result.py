@@ -70,17 +70,14 @@ class ChunkArrays(NamedTuple):
     ----------
     tasks : array of int
         The tasks, as rows of `Schedule.tasks`.
-    task : array of int
-        The task of each chunk, as a place in `tasks`.
-    node : array of int
-        The node of each chunk, from 0.
+    task_and_node : array of int, one row per chunk
+        The task of each chunk, as a place in `tasks`, and its node, from 0.
     times : array of float, one row per chunk
         Columns alpha, send_start, send_end and compute_end of `Schedule.chunks`.
     """
 
     tasks: Indices
-    task: Indices
-    node: Indices
+    task_and_node: Indices
     times: Floats
 
 
@@ -431,20 +428,24 @@ def _build_chunks(schedule: Schedule, rows: float = np.inf) -> Iterator[ChunkArr
     turn = runs["turn"] if schedule.policy.partition != "opr" else tasks["start"]
     order = ran[np.argsort(turn.to_numpy()[ran], stable=True)]
 
-    def columns(table: pd.DataFrame, *names: str) -> Any:
-        return np.column_stack([table[name].to_numpy()[order] for name in names])
+    def column(table: pd.DataFrame, name: str) -> Any:
+        return table[name].to_numpy()[order]
 
-    how = np.column_stack([columns(tasks, "nodes"), columns(runs, "kind", "rounds")])
-    how = how.astype(np.int64)
+    how, times = np.empty((len(order), 3), dtype=np.int64), np.empty((len(order), 3))
+    how[:, 0] = column(tasks, "nodes")
+    how[:, 1], how[:, 2] = column(runs, "kind"), column(runs, "rounds")
     counts = how[:, 0] * how[:, 2]
-    times = columns(tasks, "sigma", "start", "estimate")
-    finer = columns(runs, "began", "until")  # unless the table is changed
+    times[:, 0] = column(tasks, "sigma")
     origin = time_offset(tasks["arrival"].to_numpy(dtype=float))
-    is_finer = origin + finer == times[:, 1:]
-    times[:, 1:] = np.where(is_finer, finer, times[:, 1:] - origin)
+    is_finer = True  # unless the table is changed
+    for place, fine, told in ((1, "began", "start"), (2, "until", "estimate")):
+        exact, rounded = column(runs, fine), column(tasks, told)
+        agree = origin + exact == rounded
+        times[:, place] = np.where(agree, exact, rounded - origin)
+        is_finer = is_finer and bool(agree.all())
     cluster, table = schedule.cluster, time_table(schedule.cluster, schedule.policy.partition)
     span = span_of(tasks["sigma"].to_numpy(dtype=float), table)
-    if not is_finer.all():  # a table knows no instant more exactly
+    if not is_finer:  # a table knows no instant more exactly
         span += origin / CLOCK_DIVISOR
     chosen = np.empty(cluster.nodes, dtype=np.int64)
     node_free = np.full(cluster.nodes, -np.inf)
@@ -453,13 +454,16 @@ def _build_chunks(schedule: Schedule, rows: float = np.inf) -> Iterator[ChunkArr
     for begin, end in pairwise(cuts):
         part = slice(begin, end)
         size, first = counts[part].sum(), np.cumsum(counts[part]) - counts[part]
-        ints, out = np.empty((size, 2), dtype=np.int64), np.empty((size, 4))
+        task_and_node, out = np.empty((size, 2), dtype=np.int64), np.empty((size, 4))
         with core_for(schedule.policy, "auto", end - begin) as core:
             labels = tasks.index.take(order[part]).to_numpy()
             rules = Rules(cluster, schedule.policy, schedule.reading, labels=labels)
             known, planned = planned_tasks(core, how[part], times[part])
-            state = core.state.fresh_state(known, rules, table, span)
-            bad = core.chunks.fill_chunks(planned, first, node_free, chosen, ints, out, state)
+            # no task is planned: the state has room for none
+            state = core.state.fresh_state(known[:0], rules, table, span)._replace(tasks=known)
+            bad = core.chunks.fill_chunks(
+                planned, first, node_free, chosen, task_and_node, out, state
+            )
         if bad >= 0:
             label, began = unwrap_scalar(labels[bad]), origin + times[begin + bad, 1]
             raise ScheduleError(
@@ -467,15 +471,17 @@ def _build_chunks(schedule: Schedule, rows: float = np.inf) -> Iterator[ChunkArr
                 f"({describe_run(schedule.name, schedule.reading)}), which starts on "
                 f"{how[begin + bad, 0]} nodes at {began} when fewer are idle"
             )
-        out[:, 1:] += origin
-        yield ChunkArrays(order[part], ints[:, 0], ints[:, 1], out)
+        if origin != 0:
+            out[:, 1:] += origin
+        yield ChunkArrays(order[part], task_and_node, out)
 
 
 def _chunk_table(schedule: Schedule, found: ChunkArrays) -> pd.DataFrame:
     """Return chunks under the labels of their tasks."""
     names = ["alpha", "send_start", "send_end", "compute_end"]
     chunks = pd.DataFrame(found.times, columns=names)
-    chunks.insert(0, "node", found.node)
+    task, node = found.task_and_node.T
+    chunks.insert(0, "node", node)
     labels = schedule.tasks.index.take(found.tasks).to_numpy()
-    chunks.insert(0, "task", labels[found.task])
+    chunks.insert(0, "task", labels[task])
     return chunks

@@ -3,11 +3,13 @@
 import dataclasses
 import itertools
 import re
+from contextlib import nullcontext
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from dlsim.compiled import CORES
 from dlsim.errors import ScheduleError
 from dlsim.realtime import (
     SWITCHES,
@@ -21,6 +23,7 @@ from dlsim.realtime import (
     simulate,
     workload,
 )
+from dlsim.realtime.core import check_chunks as rules
 from dlsim.realtime.model import SWITCHES_M
 from tests.helpers.scale import LONG, TRIES_ALL, scale_count
 from tests.helpers.strategies import ALL_ROWS, BARE, PAPER_M, ROWS, any_reading, seeded
@@ -175,6 +178,18 @@ def test_a_broken_rule_is_named(rule, s):
     assert ": broken by task " in said
     assert f"({s.name}, reading {{" in said
     assert "np." not in said
+
+
+@pytest.mark.parametrize(("rule", "s"), BREAKS, ids=[f"{i}-{b[0]}" for i, b in enumerate(BREAKS)])
+def test_a_broken_rule_is_named_at_both_speeds(rule, s, monkeypatch):
+    said = []
+    both = CORES["realtime"].compiled, CORES["realtime"].python
+    for core in both:
+        monkeypatch.setattr(CORES["realtime"], "at_speed", lambda *_, core=core: nullcontext(core))
+        with pytest.raises(ScheduleError) as caught:
+            s.check()
+        said.append(str(caught.value))
+    assert said[0] == said[1]
 
 
 def test_a_task_has_one_chunk_per_node():
@@ -412,16 +427,16 @@ def test_a_node_and_the_link_are_not_used_again_before_the_next_window(policy, m
     for reading, rule in (({}, "no node serves two"), ({"link": "shared"}, "the head node sends")):
         s = simulate(pd.DataFrame(rows), cluster, policy, Reading(**reading))
         first, second = s.chunk_batches(1)
-        held = np.full((2, 2), -np.inf)
-        sent = np.array([-np.inf])
+        nodes, notes = check_chunks.fresh_node_notes(2), check_chunks.fresh_chunk_notes(2)
         monkeypatch.setattr(check_chunks, "CHUNKS_PER_BATCH", 1)
         e = check_chunks.ScheduleArrays(s)
         assert e.is_large
         seen = []
         for table in (first, first.assign(node=1 - first["node"]) if reading else first, second):
             chunks = check_chunks.Chunks.from_table(table, s.tasks.index)
-            rules = check_chunks._exclusion_rules_of_batch(e, chunks, held[0], sent)
-            seen.append([rule for rule, _, holds in rules if not np.all(holds)])
+            broken = check_chunks.first_broken(e, chunks, nodes, notes)
+            across = (rules.NODE_FREE_BEFORE, rules.LINK_FREE_BEFORE)
+            seen.append([rules.RULE_TEXTS[k] for k in across if broken[k] != rules.UNBROKEN])
         assert seen[0] == seen[2] == []
         assert any(word.startswith(rule) for word in seen[1])
 
