@@ -25,6 +25,9 @@ from tests.verification.hostile_inputs import (
     hostile_toml,
 )
 
+#: The code of a picture that dlsim ships may hold any three letters.
+OWN_PICTURE = r"data:image/png;base64,[\w+/=]+"
+
 
 def executed(name, folder, change=(), **values):
     """Execute a copy of a notebook with other parameters in a folder; return it."""
@@ -165,7 +168,8 @@ def test_the_results_of_another_run_are_shown_as_text(tmp_path):
     for cell in book.cells:
         for output in cell.get("outputs", ()):
             if "text/html" in output.get("data", {}):
-                outline = Outline(output["data"]["text/html"])
+                text = re.sub(OWN_PICTURE, "", output["data"]["text/html"])
+                outline = Outline(text)
                 words += words_of(outline)
                 assert outline.formulas == []
                 acts = [one for one in outline.elements if "PWN" in one or 'src="x' in one]
