@@ -134,6 +134,15 @@ def test_names_are_read_from_a_file(tmp_path):
     assert p.names == (["lyon", "nice"], ["tides", "winds"])
 
 
+def test_some_clusters_may_have_a_name_and_others_a_number(tmp_path):
+    text = TWO.replace('name = "nice"\n', "").replace('origin = "nice"', "origin = 1")
+    text = text.replace('start = "lyon"\nend = "nice"\n', "")
+    route = '[[route]]\nbetween = ["lyon", 1]\nlinks = ["rhone"]\n'
+    p = read_platform(written(tmp_path, text + route))
+    assert p.origin.tolist() == [0, 1]
+    assert dict(p.routes) == {(0, 1): ("rhone",), (1, 0): ("rhone",)}
+
+
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
