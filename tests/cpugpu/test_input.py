@@ -138,6 +138,9 @@ REFUSED = [
     (lambda: simulated(JOBS, 2), "machine must be a Machine"),
     (lambda: simulated(QUEUE, policy="ideal"),
      "at most 12 jobs .* got 14 jobs on 2 devices; .*lb_fractional"),
+    # (5 - 1) 3**12 pairs of sets are 2,125,764
+    (lambda: simulated(QUEUE.iloc[:12], Machine(3, 2), policy="ideal"),
+     "2000000 pairs of sets, got 12 jobs on 5 devices"),
     # --- studies, histories
     *[(lambda c=call, g=given, n=name, v=value: c(**g, **{n: v}), f"{name} must be a {kind}, got")
       for call, given in ((simulated, {}), (learned, {}))
