@@ -50,7 +50,7 @@ MIN_SHARE_FOR_OTHERS = 1e-6
 #: Links shorter than this have their numbers so far above them, in points.
 SHORT_LINK, ASIDE_POINTS = 40.0, 10.0
 #: How a text stands in the middle of its place.
-MIDDLE: dict[str, Any] = {"ha": "center", "va": "center"}
+CENTERED: dict[str, Any] = {"ha": "center", "va": "center"}
 
 _DEFINITIONS = {
     "G, LPR, LPRG, LPRR": "the paper's heuristics: greedy; the relaxed program rounded down; "
@@ -212,7 +212,7 @@ def _draw_map(ax: Axes, allocation: Allocation, links: pd.DataFrame, title: str)
     look: dict[str, Any] = {"s": sizes, "c": fills, "edgecolors": "#222222", "linewidths": 1.2}
     ax.scatter(spots[:, 0], spots[:, 1], zorder=3, **look)
     for k, (x, y) in enumerate(spots):
-        ax.text(x, y, str(k), fontsize=8.5, zorder=5, **MIDDLE)
+        ax.text(x, y, str(k), fontsize=8.5, zorder=5, **CENTERED)
     ax.set_title(title, pad=2, y=1.0)
     ax.axis("off")
 
@@ -229,7 +229,7 @@ def _write_connections(ax: Axes, ends: list[tuple[Any, Any]], links: pd.DataFram
         length = max(float(np.hypot(along, up)), 1e-9)
         aside = np.copysign(ASIDE_POINTS / length, along) * np.array([-up, along])
         text = f"{opened}/{allowed:g}"
-        look: dict[str, Any] = {"fontsize": 8, "zorder": 4, "bbox": plate, **MIDDLE}
+        look: dict[str, Any] = {"fontsize": 8, "zorder": 4, "bbox": plate, **CENTERED}
         place = aside if length < SHORT_LINK else (0.0, 0.0)
         ax.annotate(text, np.mean(pair, axis=0), place, textcoords="offset points", **look)
 
