@@ -12,6 +12,7 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 
 import nbformat
+import pandas as pd
 import pytest
 from PIL import Image
 
@@ -256,6 +257,17 @@ def test_what_names_a_place_of_a_machine_is_refused(text):
 @pytest.mark.parametrize("text", ["if 1 < 2", "a/b/c\nd", "12 h / 3", "https://x.y/home/z"])
 def test_what_names_none_is_stored(text):
     assert "".join(STORE.lines_of(text)) == text
+
+
+def test_a_styled_table_has_the_same_id_after_every_run():
+    table = pd.DataFrame({"load": [0.1, 0.5]})
+    runs = [table.style.highlight_max().to_html() for _ in range(2)]
+    assert runs[0] != runs[1]
+    stored = [STORE.with_lasting_ids(run) for run in runs]
+    assert stored[0] == stored[1]
+    name = re.search(r'<table id="(T_\w+)"', stored[0])[1]
+    assert f"#{name}_row1_col0" in stored[0]
+    assert f'id="{name}_row1_col0"' in stored[0]
 
 
 def test_notebooks_that_are_too_large_are_refused(restored, monkeypatch, capsys):
