@@ -76,10 +76,16 @@ class Chunks(NamedTuple):
         return cls(np.arange(len(index)), np.column_stack([task, node]), times, labels)
 
     def laid_out(self) -> Indices:
-        """Return the rows of the chunks in the order of their tasks' first, or as they are."""
-        task = self.task_and_node[:, 0]
-        _, first, place = np.unique(task, return_index=True, return_inverse=True)
-        return np.argsort(first[place], kind="stable")
+        """Return the rows in an order in which the chunks of every task stand together.
+
+        That is the order of the table where they do, or else that of the tasks' first sends.
+        """
+        task, rows = self.task_and_node[:, rules.TASK], np.arange(len(self.times))
+        if np.count_nonzero(np.diff(task, prepend=-1)) == len(np.unique(task)):
+            return rows
+        begun = np.full(len(self.rows) + 1, np.inf)
+        np.minimum.at(begun, task, self.times[:, rules.SEND_START])
+        return np.lexsort((rows, task, begun[task]))
 
 
 class ScheduleArrays:

@@ -106,10 +106,9 @@ def check_execution_time(i, tasks, model, broken):
     """Check that a task takes E(sigma, n), and that its estimate says so."""
     n, completion, estimate = tasks.nodes[i], tasks.completion[i], tasks.estimate[i]
     span = model.setup_time[n] + tasks.sigma[i] * model.time_per_unit[n]
-    ulps, slack = model.ulps, 0.0
-    if model.even:  # n sends in turn, after releases that count as one
-        ulps += n * max(tasks.rounds[i], 1)
-        slack = time_tolerance(model.scale, estimate, model)
+    # n sends in turn, after releases that count as one
+    ulps = model.ulps + model.even * (n * max(tasks.rounds[i], 1))
+    slack = model.even * time_tolerance(model.scale, estimate, model)
     takes = is_equal(tasks.start[i] + span, completion, span, ulps, slack, model)
     note(takes, EXECUTION_TIME, i, broken)
     note(is_equal(estimate, completion, span, ulps, slack, model), ESTIMATE, i, broken)
