@@ -196,12 +196,12 @@ def _whole_numbers(column: NDArray[Any]) -> Indices:
 
 def _task_columns(schedule: ScheduleArrays) -> rules.TaskColumns:
     """Return the columns of tasks that the rules read."""
+    flags = schedule.ran, schedule.refused, schedule.missed
     numbers = map(_whole_numbers, (schedule.nodes, schedule.rounds, schedule.kind))
     names = "arrival", "sigma", "deadline", "start", "estimate", "completion"
     times = (getattr(schedule, name) for name in names)
     has_chunks = np.zeros(len(schedule.index), dtype=bool)
-    flags = schedule.ran, schedule.refused, schedule.missed
-    return rules.TaskColumns(*_read_only(*flags, *numbers, *times), has_chunks)
+    return rules.TaskColumns._make([*_read_only(*flags, *numbers, *times), has_chunks])
 
 
 def _fewest_nodes_rule(schedule: ScheduleArrays) -> int:
