@@ -101,6 +101,7 @@ ATTEMPTS = [
     ("a", 0, "accepted", True, "accepted by exactly one server"),
     ("b", 0, "accepted", False, "accepted by exactly one server"),
     ("a", 0, "server", 7, "a request goes to a server"),
+    ("a", 0, "server", 2, "a request goes to a server"),  # they are 0 and 1
     ("a", 0, "submitted", 0.25, "submitted when it comes and when it falls back"),
     ("a", 0, "promised", 7.0, "accepts unless eq. .6. and .7. hold"),
     ("b", 0, "promised", 90.0, "accepts unless eq. .6. and .7. hold"),

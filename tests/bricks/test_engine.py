@@ -116,6 +116,14 @@ def test_predictors_by_hand():
     assert series_of([10.0, 30.0] * 10, lambda window: window.max(axis=1), 1.5) == 30
 
 
+def test_the_mean_of_ten_probes_does_not_depend_on_earlier_decisions():
+    """A job in 13..18 is seen at 14, 16 and 18: three of the ten probes at 12, 14, .., 30."""
+    rows = [(13.0, 0, 0, 500, 99), (30.5, 0, 0, 0, 99), (31.0, 0, 0, 100, 99)]
+    for some in (rows, rows[::2]):
+        out = simulate(grid([100.0], some), "Greedy", Reading("clients", 2.0, "mean"))
+        assert out.attempts["estimate"].iloc[-1] == pytest.approx(1.3)
+
+
 def test_a_users_predictor_sees_ten_probes_of_links_and_servers():
     shapes = []
 
@@ -207,6 +215,16 @@ def test_no_server_is_excluded_when_all_have_rejected():
     out = simulate(grid([100.0, 80.0], rows), Policy(max_fallbacks=3, exclude_rejecting=True))
     assert out.attempts["server"].tolist() == [0, 1, 0, 0]
     out.check()
+
+
+def test_deadline_passes_over_a_server_that_has_rejected():
+    # 800 Mops take 8 or 10 s, and 100 take 1 or 1.25: each is due at 10, the slower one is nearer
+    rows = [(0.0, 0, 0, 800, 10), (0.0, 0, 0, 100, 10)]
+    policy = Policy("deadline", opt=1.0, max_fallbacks=1, exclude_rejecting=True)
+    out = simulate(grid([100.0, 80.0], rows), policy, Reading("ext"))
+    out.check()
+    assert out.attempts["server"].tolist() == [1, 1, 0]  # the second would wait until 10
+    assert out.requests["end"].tolist() == [10.0, 1.0]
 
 
 def test_costs_lateness_and_drain():
