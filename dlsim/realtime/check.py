@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 from dlsim.errors import ScheduleError
 from dlsim.realtime.check_chunks import Chunks, ScheduleArrays, chunk_rules, rule_core
 from dlsim.realtime.core import check_tasks as rules
-from dlsim.realtime.core.check_chunks import ALPHA, COMPUTE_END, NODE, SEND_START, TASK, UNBROKEN
+from dlsim.realtime.core.check_chunks import (
+    ALPHA,
+    COMPUTE_END,
+    NODE_COLUMN,
+    SEND_START,
+    TASK_COLUMN,
+    UNBROKEN,
+)
 from dlsim.realtime.formulas import fastest_counts
 from dlsim.realtime.model import IN_ROUNDS, STARTS_TOGETHER, Indices, describe_run
 from dlsim.rounding import RELATIVE_ROUNDING, not_after, time_tolerance, times_equal
@@ -50,11 +57,11 @@ def _input_rules(schedule: ScheduleArrays) -> Iterator[TestedRule]:
 
 
 def _task_rules(schedule: ScheduleArrays) -> Iterator[TestedRule]:
-    broken = np.full(len(rules.RULE_TEXTS), UNBROKEN)
+    broken = np.full(len(rules.TASK_RULES), UNBROKEN)
     with rule_core(len(schedule.index)) as core:
         core.check_tasks.check_tasks(schedule.columns, schedule.model, broken)
     for rule in np.flatnonzero(broken != UNBROKEN):
-        yield _first_broken(rules.RULE_TEXTS[rule], schedule.index, broken[rule])
+        yield _first_broken(rules.TASK_RULES[rule], schedule.index, broken[rule])
     yield from _count_rules(schedule)
     yield from _work_conserving_rules(schedule)
     line = np.flatnonzero(schedule.ran)
@@ -240,7 +247,7 @@ def _piece_rules(schedule: ScheduleArrays) -> Iterator[TestedRule]:
     assert schedule.submitted is not None
     assert schedule.result.parts is not None
     chunks, parts, owners = schedule.chunks, schedule.result.parts, schedule.submitted.owners
-    requested, task = schedule.submitted.requested, chunks.task_and_node[:, TASK]
+    requested, task = schedule.submitted.requested, chunks.task_and_node[:, TASK_COLUMN]
     alpha, count = chunks.times[:, ALPHA], len(schedule.index)
     total = np.bincount(task, alpha, count + 1)[:count]
     served = times_equal(total, schedule.nodes / requested, 1.0)
@@ -264,8 +271,8 @@ def _piece_rules(schedule: ScheduleArrays) -> Iterator[TestedRule]:
         np.zeros(len(task), dtype=bool),
     )
     if len(inner.times) == len(same):
-        same = task == np.append(owners, -1)[inner.task_and_node[:, TASK]]
-        same &= chunks.task_and_node[:, NODE] == inner.task_and_node[:, NODE]
+        same = task == np.append(owners, -1)[inner.task_and_node[:, TASK_COLUMN]]
+        same &= chunks.task_and_node[:, NODE_COLUMN] == inner.task_and_node[:, NODE_COLUMN]
         same &= alpha == inner.times[:, ALPHA] / np.append(requested, 1)[task]
         same &= (chunks.times[:, SEND_START:] == inner.times[:, SEND_START:]).all(axis=1)
     assert chunks.labels is not None

@@ -80,7 +80,7 @@ class Chunks(NamedTuple):
 
         That is the order of the table where they do, or else that of the tasks' first sends.
         """
-        task, rows = self.task_and_node[:, rules.TASK], np.arange(len(self.times))
+        task, rows = self.task_and_node[:, rules.TASK_COLUMN], np.arange(len(self.times))
         if np.count_nonzero(np.diff(task, prepend=-1)) == len(np.unique(task)):
             return rows
         begun = np.full(len(self.rows) + 1, np.inf)
@@ -303,7 +303,7 @@ def first_broken(
     model, columns = schedule.model, _chunk_columns(chunks)
     if model.together:
         model = model._replace(skips_empty=not bool(schedule.positive[chunks.rows].all()))
-    broken = np.full(len(rules.RULE_TEXTS), rules.UNBROKEN)
+    broken = np.full(len(rules.CHUNK_RULES), rules.UNBROKEN)
     with rule_core(len(chunks.times)) as core:
         core.check_chunks.check_chunks(columns, schedule.columns, model, nodes, notes, broken)
     if callable(schedule.policy.partition) and (broken[: rules.OWN_SHARES] == rules.UNBROKEN).all():
@@ -330,8 +330,8 @@ def _broken_rules(
         if chunks.labels is not None:
             label = chunks.labels[first]
         else:
-            label = schedule.index.take(chunks.rows[chunks.task_and_node[first, rules.TASK]])
-        yield rules.RULE_TEXTS[rule], label, np.zeros(1, dtype=bool)
+            label = schedule.index.take(chunks.rows[chunks.task_and_node[first, rules.TASK_COLUMN]])
+        yield rules.CHUNK_RULES[rule], label, np.zeros(1, dtype=bool)
 
 
 def _has_chunks_rule(schedule: ScheduleArrays) -> TestedRule:
@@ -346,7 +346,7 @@ def _first_other_share(
     """Return the first row whose share a user's partition, called again, does not return."""
     cluster, table = schedule.cluster, time_table(schedule.cluster, "opr")
     ask = cast(Callable[..., Any], schedule.policy.partition)
-    task, given = chunks.task_and_node[:, rules.TASK], np.empty(len(chunks.times))
+    task, given = chunks.task_and_node[:, rules.TASK_COLUMN], np.empty(len(chunks.times))
     for first in np.flatnonzero(np.diff(task, prepend=-1)):
         row = chunks.rows[task[first]]
         n = int(schedule.nodes[row])

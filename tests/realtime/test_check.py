@@ -436,7 +436,7 @@ def test_a_node_and_the_link_are_not_used_again_before_the_next_window(policy, m
             chunks = check_chunks.Chunks.from_table(table, s.tasks.index)
             broken = check_chunks.first_broken(e, chunks, nodes, notes)
             across = (rules.NODE_FREE_BEFORE, rules.LINK_FREE_BEFORE)
-            seen.append([rules.RULE_TEXTS[k] for k in across if broken[k] != rules.UNBROKEN])
+            seen.append([rules.CHUNK_RULES[k] for k in across if broken[k] != rules.UNBROKEN])
         assert seen[0] == seen[2] == []
         assert any(word.startswith(rule) for word in seen[1])
 

@@ -14,7 +14,7 @@ from dlsim.compiled import TOL, compiled
 from dlsim.realtime.core.splits import EQUAL, EQUAL_FINISH, OPTIMUM, PIECES, REMODEL, ROUNDS
 
 #: The rules in words, in the order in which a broken one is reported.
-RULE_TEXTS = (
+CHUNK_RULES = (
     "every chunk is one of a task in the table",
     "every chunk is on a node of the cluster, 0..N-1",
     "a chunk's share and times are finite",
@@ -48,8 +48,8 @@ RULE_TEXTS = (
 )
 #: Places of the rules.
 (IN_TABLE, ON_NODE, FINITE, SUM, COUNT, DISTINCT, SEND, COMPUTE, FIRST_SEND, TOGETHER) = range(10)
-(RELEASED, PROMPT, PARTITION, POSITIVE, OWN_SHARES, EVEN, OPTIMAL, NO_IDLE) = range(10, 18)
-(CHAINED, PLANNED, MISUSED, UNUSED, GROWN, LEAST_LOAD, LEAST_NODES, LAST_NODE) = range(18, 26)
+(RELEASED, PROMPT, PARTITION, POSITIVE_SHARE, OWN_SHARES, EVEN, OPTIMAL, NO_IDLE) = range(10, 18)
+(CHAINED, PLANNED_END, MISUSED, UNUSED, GROWN, LEAST_LOAD, LEAST_NODES, LAST_NODE) = range(18, 26)
 (NODE_FREE, LINK_FREE, NODE_FREE_BEFORE, LINK_FREE_BEFORE) = range(26, 30)
 #: Rules of a chunk alone; if one is broken, no other is tested.
 RULES_OF_ENTRIES = (IN_TABLE, ON_NODE, FINITE)
@@ -57,7 +57,7 @@ RULES_OF_ENTRIES = (IN_TABLE, ON_NODE, FINITE)
 UNBROKEN = 2**62
 #: Columns of the times of chunks, and of the tasks and nodes.
 ALPHA, SEND_START, SEND_END, COMPUTE_END = range(4)
-TASK, NODE = range(2)
+TASK_COLUMN, NODE_COLUMN = range(2)
 #: What `Model.fewest` asks for: no rule, the fewest nodes by load, or by E(n).
 NO_RULE, BY_LOAD, BY_TIME = range(3)
 #: The relative error of one rounding, twice over.
@@ -198,7 +198,7 @@ def is_not_after(first, second, model):
 
 
 @compiled(inline=True)
-def note(holds, rule, row, chunks, broken):
+def note_chunk(holds, rule, row, chunks, broken):
     """Note the chunk of a rule that does not hold, if it stands before the one noted so far."""
     if not holds:
         broken[rule] = min(broken[rule], chunks.table_row[row])
@@ -208,22 +208,22 @@ def note(holds, rule, row, chunks, broken):
 
 
 @compiled(inline=True)
-def read_task(i, first, end, tasks, model):
-    """Return the task in row i."""
-    n, start, estimate = tasks.nodes[i], tasks.start[i], tasks.estimate[i]
+def read_task(row, first, end, tasks, model):
+    """Return the task in row row."""
+    n, start, estimate = tasks.nodes[row], tasks.start[row], tasks.estimate[row]
     clock = TOL * model.scale + model.table_ulps * EPS * abs(estimate)
     return Task(
         first,
         end,
         n,
-        tasks.rounds[i],
-        tasks.kind[i],
-        tasks.sigma[i],
+        tasks.rounds[row],
+        tasks.kind[row],
+        tasks.sigma[row],
         start,
         estimate,
-        tasks.completion[i],
-        tasks.arrival[i] + tasks.deadline[i],
-        model.ulps + n * max(tasks.rounds[i], 1),
+        tasks.completion[row],
+        tasks.arrival[row] + tasks.deadline[row],
+        model.ulps + n * max(tasks.rounds[row], 1),
         model.relative * (estimate - start) + clock,
     )
 
@@ -251,7 +251,7 @@ def look_back(row, one, chunks, model, nodes, notes):
     A node is released when the task before it on that node gives it back, but no earlier than the
     task's own start.
     """
-    node, before = chunks.task_and_node[row, NODE], -1
+    node, before = chunks.task_and_node[row, NODE_COLUMN], -1
     gives_back = chunks.times[row, COMPUTE_END] if model.by_node else one.estimate
     if nodes.row[node] >= one.first:
         before = nodes.row[node]
@@ -271,13 +271,13 @@ def look_back(row, one, chunks, model, nodes, notes):
 @compiled(inline=True)
 def check_entry(row, chunks, model, broken):
     """Check that a chunk is of a task and on a node that are there, at finite times."""
-    task, node = chunks.task_and_node[row, TASK], chunks.task_and_node[row, NODE]
-    note(task < model.size, IN_TABLE, row, chunks, broken)
-    note(0 <= node < model.nodes, ON_NODE, row, chunks, broken)
+    task, node = chunks.task_and_node[row, TASK_COLUMN], chunks.task_and_node[row, NODE_COLUMN]
+    note_chunk(task < model.size, IN_TABLE, row, chunks, broken)
+    note_chunk(0 <= node < model.nodes, ON_NODE, row, chunks, broken)
     total = 0.0
     for column in range(4):
         total += 0.0 * chunks.times[row, column]  # NaN for what is not finite
-    note(total == 0, FINITE, row, chunks, broken)
+    note_chunk(total == 0, FINITE, row, chunks, broken)
 
 
 @compiled(inline=True)
@@ -324,15 +324,15 @@ def check_plain_rules(one, chunks, model, nodes, notes, broken):
         total += chunk.alpha
         visits += chunk.earlier < 0
         begun, last = min(begun, chunk.send_start), max(last, chunk.compute_end)
-        note(send_takes_its_time(chunk, model), SEND, row, chunks, broken)
-        note(node_computes_at_once(chunk, chunks, model), COMPUTE, row, chunks, broken)
+        note_chunk(send_takes_its_time(chunk, model), SEND, row, chunks, broken)
+        note_chunk(node_computes_at_once(chunk, chunks, model), COMPUTE, row, chunks, broken)
         if model.together:
-            note(ends_with_all_nodes(chunk, one, model), TOGETHER, row, chunks, broken)
-    note(shares_sum_to_one(total, one, model), SUM, one.first, chunks, broken)
-    note(one.end - one.first == one.n * one.rounds, COUNT, one.first, chunks, broken)
-    note(visits == one.n, DISTINCT, one.first, chunks, broken)
+            note_chunk(ends_with_all_nodes(chunk, one, model), TOGETHER, row, chunks, broken)
+    note_chunk(shares_sum_to_one(total, one, model), SUM, one.first, chunks, broken)
+    note_chunk(one.end - one.first == one.n * one.rounds, COUNT, one.first, chunks, broken)
+    note_chunk(visits == one.n, DISTINCT, one.first, chunks, broken)
     starts = is_equal(begun, one.start, 0.0, model.ulps, 0.0, model)
-    note(starts, FIRST_SEND, one.first, chunks, broken)
+    note_chunk(starts, FIRST_SEND, one.first, chunks, broken)
     return last
 
 
@@ -395,26 +395,26 @@ def no_fewer_would_do(chunk, one, model):
 @compiled(inline=True)
 def check_release_rules(one, last_end, chunks, model, notes, broken):
     """Check the rules of nodes that are released one by one, or in rounds."""
-    note(model.kinds[one.kind], PARTITION, one.first, chunks, broken)
+    note_chunk(model.kinds[one.kind], PARTITION, one.first, chunks, broken)
     for row in range(one.first, one.end):
         chunk = read_chunk(row, one, chunks, notes)
         released = chunk.release - one.slack <= chunk.send_start
-        note(released, RELEASED, row, chunks, broken)
-        note(is_sent_promptly(chunk, one, chunks, model), PROMPT, row, chunks, broken)
-        note(chunk.alpha > 0, POSITIVE, row, chunks, broken)
-        note(share_is_equal(chunk, one, model), EVEN, row, chunks, broken)
-        note(ends_with_the_task(chunk, one, model), OPTIMAL, row, chunks, broken)
-        note(leaves_no_idle_time(chunk, one, model), NO_IDLE, row, chunks, broken)
+        note_chunk(released, RELEASED, row, chunks, broken)
+        note_chunk(is_sent_promptly(chunk, one, chunks, model), PROMPT, row, chunks, broken)
+        note_chunk(chunk.alpha > 0, POSITIVE_SHARE, row, chunks, broken)
+        note_chunk(share_is_equal(chunk, one, model), EVEN, row, chunks, broken)
+        note_chunk(ends_with_the_task(chunk, one, model), OPTIMAL, row, chunks, broken)
+        note_chunk(leaves_no_idle_time(chunk, one, model), NO_IDLE, row, chunks, broken)
         if model.in_rounds:
-            note(round_has_grown(chunk, one, chunks, model), GROWN, row, chunks, broken)
+            note_chunk(round_has_grown(chunk, one, chunks, model), GROWN, row, chunks, broken)
         if model.fewest == BY_TIME:
-            note(no_fewer_would_do(chunk, one, model), LEAST_NODES, row, chunks, broken)
+            note_chunk(no_fewer_would_do(chunk, one, model), LEAST_NODES, row, chunks, broken)
     if model.remodels:
         check_remodel(one, chunks, model, notes, broken)
     if model.fewest == BY_LOAD:
-        note(no_fewer_could_do(one, model, notes), LEAST_LOAD, one.first, chunks, broken)
+        note_chunk(no_fewer_could_do(one, model, notes), LEAST_LOAD, one.first, chunks, broken)
     ends = is_equal(last_end, one.completion, 0.0, one.ulps, one.slack, model)
-    note(ends, LAST_NODE, one.first, chunks, broken)
+    note_chunk(ends, LAST_NODE, one.first, chunks, broken)
 
 
 @compiled
@@ -454,12 +454,12 @@ def check_remodelled_shares(one, last, chunks, model, notes, broken):
         chained = row == one.first or is_equal(
             load * (model.cms + chi), before, time, model.ulps, one.slack, model
         )
-        note(chained, CHAINED, row, chunks, broken)
+        note_chunk(chained, CHAINED, row, chunks, broken)
         before = load * chi
         if row - one.first == one.n - 1:
             end = last + one.sigma * model.cms + load * model.cps
             planned = is_equal(end, one.estimate, 0.0, model.ulps, one.slack, model)
-            note(planned, PLANNED, row, chunks, broken)
+            note_chunk(planned, PLANNED_END, row, chunks, broken)
 
 
 @compiled(inline=True)
@@ -480,9 +480,9 @@ def check_constraint(one, last, chunks, model, notes, broken):
         gap = notes.release[row] - notes.release[row - 1] - send
         short = short or gap < -one.slack
         wide = wide or not gap >= one.slack
-    note(not (one.kind == EQUAL_FINISH and short), MISUSED, one.first, chunks, broken)
+    note_chunk(not (one.kind == EQUAL_FINISH and short), MISUSED, one.first, chunks, broken)
     could_use = one.kind == REMODEL and one.n > 1 and end > last + one.slack and not wide
-    note(not could_use, UNUSED, one.first, chunks, broken)
+    note_chunk(not could_use, UNUSED, one.first, chunks, broken)
 
 
 # --- exclusion ------------------------------------------------------------------------------------
@@ -510,7 +510,10 @@ def is_sent_first(row, other, chunks):
 @compiled(inline=True)
 def comes_first_on_node(row, other, chunks):
     """Tell whether a row comes before another, if there is one, node by node."""
-    node, other_node = chunks.task_and_node[row, NODE], chunks.task_and_node[other, NODE]
+    node, other_node = (
+        chunks.task_and_node[row, NODE_COLUMN],
+        chunks.task_and_node[other, NODE_COLUMN],
+    )
     return (
         node < other_node or other < 0 or (node == other_node and is_sent_first(row, other, chunks))
     )
@@ -519,7 +522,7 @@ def comes_first_on_node(row, other, chunks):
 @compiled(inline=True)
 def comes_first_on_link(row, other, chunks, notes):
     """Tell whether a row comes before another, if there is one: by the tasks' first sends."""
-    if chunks.task_and_node[row, TASK] == chunks.task_and_node[other, TASK]:
+    if chunks.task_and_node[row, TASK_COLUMN] == chunks.task_and_node[other, TASK_COLUMN]:
         return is_sent_first(row, other, chunks)
     return comes_first(row, other, notes.begun[row], notes.begun[other])
 
@@ -530,7 +533,10 @@ def check_node(now, then, chunks, model, nodes, notes):
     if now < 0 or then < 0 or is_over(now, COMPUTE_END, then, chunks, model, notes):
         return
     # in rounds a node receives the next chunk while it computes
-    if model.in_rounds and chunks.task_and_node[now, TASK] == chunks.task_and_node[then, TASK]:
+    if (
+        model.in_rounds
+        and chunks.task_and_node[now, TASK_COLUMN] == chunks.task_and_node[then, TASK_COLUMN]
+    ):
         return
     if comes_first_on_node(now, nodes.overlap[0], chunks):
         nodes.overlap[0] = now
@@ -548,7 +554,7 @@ def check_link(now, then, chunks, model, nodes, notes):
 @compiled(inline=True)
 def line_up_on_node(row, chunks, model, nodes, notes):
     """Put a chunk in line on its node, in order of sends, and compare it with its neighbours."""
-    node = chunks.task_and_node[row, NODE]
+    node = chunks.task_and_node[row, NODE_COLUMN]
     after, before = -1, nodes.last_sent[node]
     while before >= 0 and is_sent_first(row, before, chunks):
         after, before = before, notes.on_node[before]
@@ -598,12 +604,15 @@ def check_exclusion(one, chunks, model, nodes, notes):
 def check_earlier_batches(chunks, model, nodes, notes, broken):
     """Check that chunks of earlier batches are over; note when those of this batch are."""
     for row in range(len(chunks.table_row)):
-        busy, sent = nodes.busy[chunks.task_and_node[row, NODE]], chunks.times[row, SEND_START]
-        note(is_not_after(busy, sent, model), NODE_FREE_BEFORE, row, chunks, broken)
+        busy, sent = (
+            nodes.busy[chunks.task_and_node[row, NODE_COLUMN]],
+            chunks.times[row, SEND_START],
+        )
+        note_chunk(is_not_after(busy, sent, model), NODE_FREE_BEFORE, row, chunks, broken)
         free = not model.shared or is_not_after(nodes.link_busy[0], sent, model)
-        note(free, LINK_FREE_BEFORE, row, chunks, broken)
+        note_chunk(free, LINK_FREE_BEFORE, row, chunks, broken)
     for row in range(len(chunks.table_row)):
-        node, slack = chunks.task_and_node[row, NODE], notes.slack[row]
+        node, slack = chunks.task_and_node[row, NODE_COLUMN], notes.slack[row]
         nodes.busy[node] = max(nodes.busy[node], chunks.times[row, COMPUTE_END] - slack)
         nodes.link_busy[0] = max(nodes.link_busy[0], chunks.times[row, SEND_END] - slack)
 
@@ -626,8 +635,8 @@ def check_chunks(chunks, tasks, model, nodes, notes, broken):
     nodes.link_last_sent[0] = nodes.overlap[0] = nodes.overlap[1] = -1
     first = 0
     while first < count:
-        task, end = chunks.task_and_node[first, TASK], first + 1
-        while end < count and chunks.task_and_node[end, TASK] == task:
+        task, end = chunks.task_and_node[first, TASK_COLUMN], first + 1
+        while end < count and chunks.task_and_node[end, TASK_COLUMN] == task:
             end += 1
         i = chunks.rows[task]
         tasks.has_chunks[i] = True

@@ -12,7 +12,7 @@ from dlsim.compiled import TOL, compiled
 from dlsim.realtime.core.check_chunks import EPS, is_equal, is_not_after
 
 #: The rules in words, in the order in which a broken one is reported.
-RULE_TEXTS = (
+TASK_RULES = (
     "a task that does not run has no start, nodes, estimate or completion",
     "a task's times are finite",
     "a refused task does not run",
@@ -29,15 +29,19 @@ RULE_TEXTS = (
     "a guaranteed task's estimate meets its deadline",
 )
 #: Places of the rules.
-(BLANK, FINITE, REFUSED_RUNS, REFUSED_MISSES, ADMITTED, ALL_ADMITTED, NODE_COUNT) = range(7)
-(ARRIVED, MISSED, IN_TIME, EXECUTION_TIME, NOT_AFTER_ESTIMATE, ESTIMATE, PROMISE) = range(7, 14)
+(BLANK, FINITE_TIMES, REFUSED_RUNS, REFUSED_MISSES, ADMITTED_RUNS, ALL_ADMITTED, NODE_COUNT) = (
+    range(7)
+)
+(AFTER_ARRIVAL, MISSED, IN_TIME, EXECUTION_TIME, NOT_AFTER_ESTIMATE, ESTIMATE_HOLDS, PROMISE) = (
+    range(7, 14)
+)
 
 
 # --- tolerances, as in `dlsim.rounding` -----------------------------------------------------------
 
 
 @compiled(inline=True)
-def overrun(end, begin, allowed):
+def late_by(end, begin, allowed):
     """Return ``end - (begin + allowed)`` without the rounding of the sum (Knuth's TwoSum)."""
     due = begin + allowed
     back = due - begin
@@ -46,7 +50,7 @@ def overrun(end, begin, allowed):
 
 
 @compiled(inline=True)
-def time_tolerance(span, at, model):
+def clock_tolerance(span, at, model):
     """Return the largest difference of two times that count as equal."""
     return TOL * span + model.table_ulps * EPS * abs(at)
 
@@ -61,85 +65,92 @@ def clock_resolution(at, model):
 
 
 @compiled(inline=True)
-def note(holds, rule, i, broken):
+def note_task(holds, rule, row, broken):
     """Note the task of a rule that does not hold, if it stands before the one noted so far."""
     if not holds:
-        broken[rule] = min(broken[rule], i)
+        broken[rule] = min(broken[rule], row)
 
 
 @compiled(inline=True)
-def check_words(i, tasks, model, broken):
+def check_words(row, tasks, model, broken):
     """Check that the entries of a task agree on whether it ran, was refused and was late."""
-    ran, refused, missed, n = tasks.ran[i], tasks.refused[i], tasks.missed[i], tasks.nodes[i]
-    estimate, completion = tasks.estimate[i], tasks.completion[i]
+    ran, refused, missed, n = (
+        tasks.ran[row],
+        tasks.refused[row],
+        tasks.missed[row],
+        tasks.nodes[row],
+    )
+    estimate, completion = tasks.estimate[row], tasks.completion[row]
     is_blank = not ran and n == 0 and math.isnan(estimate) and math.isnan(completion)
-    note(ran or is_blank, BLANK, i, broken)
-    endless = math.isinf(tasks.start[i]) or math.isinf(estimate) or math.isinf(completion)
-    note(not endless, FINITE, i, broken)
-    note(not refused or is_blank, REFUSED_RUNS, i, broken)
-    note(not refused or not missed, REFUSED_MISSES, i, broken)
-    note(refused or ran or (missed and model.drops), ADMITTED, i, broken)
-    note(not refused or model.admission, ALL_ADMITTED, i, broken)
-    note(not ran or 1 <= n <= model.nodes, NODE_COUNT, i, broken)
+    note_task(ran or is_blank, BLANK, row, broken)
+    endless = math.isinf(tasks.start[row]) or math.isinf(estimate) or math.isinf(completion)
+    note_task(not endless, FINITE_TIMES, row, broken)
+    note_task(not refused or is_blank, REFUSED_RUNS, row, broken)
+    note_task(not refused or not missed, REFUSED_MISSES, row, broken)
+    note_task(refused or ran or (missed and model.drops), ADMITTED_RUNS, row, broken)
+    note_task(not refused or model.admission, ALL_ADMITTED, row, broken)
+    note_task(not ran or 1 <= n <= model.nodes, NODE_COUNT, row, broken)
 
 
 @compiled(inline=True)
-def check_deadline(i, tasks, model, broken):
+def check_deadline(row, tasks, model, broken):
     """Check that a guaranteed task meets its deadline, and that any other says whether it does."""
-    arrival, deadline, completion = tasks.arrival[i], tasks.deadline[i], tasks.completion[i]
-    late, missed = overrun(completion, arrival, deadline), tasks.missed[i]
+    arrival, deadline, completion = tasks.arrival[row], tasks.deadline[row], tasks.completion[row]
+    late, missed = late_by(completion, arrival, deadline), tasks.missed[row]
     # paper M's rule gives the completion at once, all others add up the chunks
-    roundings = 0 if model.together else tasks.nodes[i] * max(tasks.rounds[i], 1)
-    doubt = time_tolerance(deadline, completion, model) + roundings * EPS * abs(completion)
+    roundings = 0 if model.together else tasks.nodes[row] * max(tasks.rounds[row], 1)
+    doubt = clock_tolerance(deadline, completion, model) + roundings * EPS * abs(completion)
     told_so = missed == (late > 0) or abs(late) <= doubt or (math.isnan(late) and missed)
-    note(tasks.refused[i] or told_so, MISSED, i, broken)
-    is_guaranteed = tasks.ran[i] and (model.admission or model.drops)
-    note(not is_guaranteed or late <= doubt, IN_TIME, i, broken)
+    note_task(tasks.refused[row] or told_so, MISSED, row, broken)
+    is_guaranteed = tasks.ran[row] and (model.admission or model.drops)
+    note_task(not is_guaranteed or late <= doubt, IN_TIME, row, broken)
     if is_guaranteed and not model.together and not model.even:
-        later = overrun(tasks.estimate[i], arrival, deadline)
-        keeps = later <= time_tolerance(deadline, tasks.estimate[i], model)
-        note(keeps, PROMISE, i, broken)
+        later = late_by(tasks.estimate[row], arrival, deadline)
+        keeps = later <= clock_tolerance(deadline, tasks.estimate[row], model)
+        note_task(keeps, PROMISE, row, broken)
 
 
 @compiled(inline=True)
-def check_execution_time(i, tasks, model, broken):
+def check_execution_time(row, tasks, model, broken):
     """Check that a task takes E(sigma, n), and that its estimate says so."""
-    n, completion, estimate = tasks.nodes[i], tasks.completion[i], tasks.estimate[i]
-    span = model.setup_time[n] + tasks.sigma[i] * model.time_per_unit[n]
+    n, completion, estimate = tasks.nodes[row], tasks.completion[row], tasks.estimate[row]
+    span = model.setup_time[n] + tasks.sigma[row] * model.time_per_unit[n]
     # n sends in turn, after releases that count as one
-    ulps = model.ulps + model.even * (n * max(tasks.rounds[i], 1))
-    slack = model.even * time_tolerance(model.scale, estimate, model)
-    takes = is_equal(tasks.start[i] + span, completion, span, ulps, slack, model)
-    note(takes, EXECUTION_TIME, i, broken)
-    note(is_equal(estimate, completion, span, ulps, slack, model), ESTIMATE, i, broken)
+    ulps = model.ulps + model.even * (n * max(tasks.rounds[row], 1))
+    slack = model.even * clock_tolerance(model.scale, estimate, model)
+    takes = is_equal(tasks.start[row] + span, completion, span, ulps, slack, model)
+    note_task(takes, EXECUTION_TIME, row, broken)
+    note_task(is_equal(estimate, completion, span, ulps, slack, model), ESTIMATE_HOLDS, row, broken)
 
 
 @compiled(inline=True)
-def check_estimate(i, tasks, model, broken):
+def check_estimate(row, tasks, model, broken):
     """Check that a task ends by its estimate, and then where its chunks were planned before."""
-    completion, estimate = tasks.completion[i], tasks.estimate[i]
-    roundings, span = tasks.nodes[i] * max(tasks.rounds[i], 1), estimate - tasks.start[i]
+    completion, estimate = tasks.completion[row], tasks.estimate[row]
+    roundings, span = tasks.nodes[row] * max(tasks.rounds[row], 1), estimate - tasks.start[row]
     error = model.relative * span + roundings * EPS * abs(estimate)
-    note(is_not_after(completion - error, estimate, model), NOT_AFTER_ESTIMATE, i, broken)
-    if model.planned_by_chunks[tasks.kind[i]]:
-        ulps, slack = model.ulps + roundings, time_tolerance(model.scale, estimate, model)
+    note_task(is_not_after(completion - error, estimate, model), NOT_AFTER_ESTIMATE, row, broken)
+    if model.planned_by_chunks[tasks.kind[row]]:
+        ulps, slack = model.ulps + roundings, clock_tolerance(model.scale, estimate, model)
         same = is_equal(estimate, completion, span, ulps, slack, model)
-        note(same, ESTIMATE, i, broken)
+        note_task(same, ESTIMATE_HOLDS, row, broken)
 
 
 @compiled
 def check_tasks(tasks, model, broken):
     """Note the first task that breaks each rule."""
-    for i in range(len(tasks.ran)):
-        check_words(i, tasks, model, broken)
-        check_deadline(i, tasks, model, broken)
-        if not tasks.ran[i]:
+    for row in range(len(tasks.ran)):
+        check_words(row, tasks, model, broken)
+        check_deadline(row, tasks, model, broken)
+        if not tasks.ran[row]:
             continue
-        note(is_not_after(tasks.arrival[i], tasks.start[i], model), ARRIVED, i, broken)
+        note_task(
+            is_not_after(tasks.arrival[row], tasks.start[row], model), AFTER_ARRIVAL, row, broken
+        )
         if not (model.together or model.even):
-            check_estimate(i, tasks, model, broken)
-        elif 1 <= tasks.nodes[i] <= model.nodes:
-            check_execution_time(i, tasks, model, broken)
+            check_estimate(row, tasks, model, broken)
+        elif 1 <= tasks.nodes[row] <= model.nodes:
+            check_execution_time(row, tasks, model, broken)
 
 
 # --- rules of several tasks -----------------------------------------------------------------------
@@ -154,7 +165,7 @@ def first_needless_node(tasks, model, at_start):
             continue
         since = tasks.start[i] if at_start else tasks.arrival[i]
         time = model.setup_time[n - 1] + tasks.sigma[i] * model.time_per_unit[n - 1]
-        late = overrun(since, tasks.arrival[i], tasks.deadline[i]) + time
+        late = late_by(since, tasks.arrival[i], tasks.deadline[i]) + time
         # half of what the engine allows, so that neither's rounding matters
         if late <= TOL / 2 * tasks.deadline[i] - clock_resolution(since, model):
             return i
@@ -172,7 +183,7 @@ def first_idle_wait(tasks, most, factor, link_free, together, model):
     busy, behind = -np.inf, 0
     for i in range(len(tasks.ran)):
         arrival, n = tasks.arrival[i], most[i]
-        last = arrival + time_tolerance(model.scale, arrival, model)
+        last = arrival + clock_tolerance(model.scale, arrival, model)
         while behind < len(tasks.ran) and (
             tasks.arrival[behind] <= last if together else behind < i
         ):
@@ -194,7 +205,7 @@ def mark_starts(start, arrival, free, model, holds):
     """Tell of each start, in order, whether it is the arrival or an instant of `free` (sorted)."""
     k, last = 0, -np.inf
     for j in range(len(start)):
-        until = start[j] + time_tolerance(model.scale, start[j], model)
+        until = start[j] + clock_tolerance(model.scale, start[j], model)
         while k < len(free) and free[k] <= until:
             last = free[k]
             k += 1
