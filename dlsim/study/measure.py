@@ -77,9 +77,8 @@ def pivot_policies(
 
 def name_points(table: pd.DataFrame, by: Sequence[str], what: str = "") -> pd.DataFrame:
     """Name the points of a table of estimates after their place."""
-    rows = table[list(by)].to_dict("records")
     names = []
-    for row in rows:
+    for row in table.to_dict("records"):  # of all columns: older pandas has no record of none
         place = [f"{_SHORT.get(name, name)} {format_value(row[name])}".strip() for name in by]
         names.append(", ".join([what, *place] if what else place))
     return table.assign(point=pd.Series(names, index=table.index, dtype=object))

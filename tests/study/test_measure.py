@@ -70,6 +70,7 @@ def test_names_of_points_are_short_where_the_value_says_enough():
     table = pd.DataFrame({"what": ["x"], "clusters": [5], "kind": ["Tiers"], "load": [0.30000]})
     assert name_points(table, list(table))["point"].tolist() == ["x, K 5, Tiers, load 0.3"]
     assert name_points(table, ["load"], "lead")["point"].tolist() == ["lead, load 0.3"]
+    assert name_points(table, [], "all loads")["point"].tolist() == ["all loads"]
 
 
 def test_a_trend_is_a_slope_times_the_axis_by_hand():
