@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dlsim.realtime import Cluster, execution_time, split_load
+from dlsim.realtime import Cluster, split_load
 from dlsim.realtime.core.orders import fresh_tasks
 from dlsim.realtime.core.state import RULE_RECORD, RUNNING, fresh_state, insert_completions
 from tests.helpers.scale import scale_count
@@ -62,82 +62,60 @@ def test_a_split_is_the_twins(partition):
 
 
 @pytest.mark.parametrize("partition", ["umr", "umr-iit"])
-@pytest.mark.parametrize("rounds", [1, 4, "best"])
-def test_a_split_in_rounds_is_the_twins(partition, rounds):
-    source = random.Random(f"split {partition} {rounds}")
+def test_a_split_in_rounds_is_the_twins(partition):
+    source = random.Random(f"split {partition}")
     for costs, sigma, r in pools(f"rounds {partition}", scale_count(40)):
-        costs.st = Q(source.choice([0, 1, Q(1, 4)]) if rounds != "best" else 1)
-        costs.sc = Q(source.choice([0, 1, Q(1, 2)]))
-        same_split(costs, sigma, r, partition, rounds)
-
-
-def test_equal_release_times_make_the_remodel_opr():
-    for n in (1, 2, 5):
-        cluster = Cluster(n, 1, 10)
-        for partition in ("dlt", "I", "exact"):
-            found = split_load(7.0, [3.0] * n, cluster, partition)
-            assert found.estimate == pytest.approx(3 + execution_time(7.0, n, cluster), rel=1e-12)
-            whole = split_load(7.0, [3.0] * n, cluster, "opr")
-            assert found.alpha == pytest.approx(whole.alpha, rel=1e-12)
+        for rounds in (1, 4, "best"):
+            costs.st = Q(source.choice([0, 1, Q(1, 4)]) if rounds != "best" else 1)
+            costs.sc = Q(source.choice([0, 1, Q(1, 2)]))
+            same_split(costs, sigma, r, partition, rounds)
 
 
 def test_hand_case_with_a_negative_share():
     # r = (0, 10), sigma = tau = 1, chi = 3: Constraint 1 holds and yet (3)-(4) = (7/4, -3/4)
     cluster = Cluster(2, 1, 3)
-    remodel = split_load(1, [0, 10], cluster, "dlt")
     for partition in ("I", "II"):
-        found = split_load(1, [0, 10], cluster, partition)
-        assert found.kind == "remodel"
-        assert found.alpha.tolist() == remodel.alpha.tolist()
+        assert split_load(1, [0, 10], cluster, partition).kind == "remodel"
     exact = split_load(1, [0, 10], cluster, "exact")
     assert exact.alpha == pytest.approx([1.0])
     assert exact.completion == pytest.approx(4.0)
 
 
-def test_the_estimate_may_rise_with_more_nodes():
-    """The hazard: r_n + Ehat(n) is no monotone function of n; the optimum is."""
-    cluster, r = Cluster(3, 1, 3), [0.0, 1.0, 40.0]
-    remodel = [split_load(5, r[:n], cluster, "dlt").estimate for n in (1, 2, 3)]
-    exact = [split_load(5, r[:n], cluster, "exact").estimate for n in (1, 2, 3)]
-    assert remodel[1] < remodel[0] < remodel[2]
-    assert exact == sorted(exact, reverse=True)
-
-
-@pytest.mark.parametrize("seed", range(200))
-def test_the_optimum_splits_where_sending_takes_nearly_all_the_time(seed):
+def test_the_optimum_splits_where_sending_takes_nearly_all_the_time():
     """The last shares are far below a rounding of the clock, and still shares."""
-    rng = np.random.default_rng(seed)
-    n, cps = int(rng.integers(2, 10)), float(rng.choice([0.25, 0.1, 1.0]))
-    release = np.sort(rng.random(n) * rng.choice([0.1, 1.0, 2.0, 10.0])).round(2)
-    s = split_load(1.0, release, Cluster(n, 30.0, cps), "exact")
-    assert (s.alpha > 0).all()
-    assert s.alpha.sum() == pytest.approx(1, rel=1e-13)
-    assert s.compute_end == pytest.approx(s.completion, rel=1e-13)
-    begins = np.maximum(s.release, np.concatenate([[-np.inf], s.send_end[:-1]]))
-    assert s.send_start.tolist() == begins.tolist()
-    busy = s.send_start[1:] > s.release[1:]
-    ratio = (s.alpha[1:] / s.alpha[:-1])[busy]
-    assert ratio == pytest.approx(cps / (30 + cps), rel=1e-9)
+    for seed in range(scale_count(100)):
+        rng = np.random.default_rng(seed)
+        n, cps = int(rng.integers(2, 10)), float(rng.choice([0.25, 0.1, 1.0]))
+        release = np.sort(rng.random(n) * rng.choice([0.1, 1.0, 2.0, 10.0])).round(2)
+        s = split_load(1.0, release, Cluster(n, 30.0, cps), "exact")
+        assert (s.alpha > 0).all(), seed
+        assert s.alpha.sum() == pytest.approx(1, rel=1e-13), seed
+        assert s.compute_end == pytest.approx(s.completion, rel=1e-13), seed
+        begins = np.maximum(s.release, np.concatenate([[-np.inf], s.send_end[:-1]]))
+        assert s.send_start.tolist() == begins.tolist(), seed
+        busy = s.send_start[1:] > s.release[1:]
+        ratio = (s.alpha[1:] / s.alpha[:-1])[busy]
+        assert ratio == pytest.approx(cps / (30 + cps), rel=1e-9), seed
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_releases_in_any_order_are_inserted_among_those_in_order(seed):
+def test_releases_in_any_order_are_inserted_among_those_in_order():
     """Whatever their order is: falling, rising, mixed, with equal times."""
-    rng = np.random.default_rng(seed)
     rules = SimpleNamespace(**dict.fromkeys(RULE_RECORD.names, 0))
     rules.nodes, rules.finish, rules.rounds = 40, True, 1
-    s = fresh_state(fresh_tasks(*np.ones((5, 3))), rules, None, 1.0)
-    s.counters["idle"] = 0
-    known = []
-    while len(known) < 60:
-        steps = rng.integers(-3, 4, int(rng.integers(1, 20))) * rng.choice([1, 0, -1])
-        steps = np.sort(steps) if seed % 3 == 0 else steps
-        new = [(float(t), k) for k, t in enumerate(rng.integers(0, 30) + np.cumsum(steps))]
-        for k, (time, nodes) in enumerate(new):
-            s.node_completions[k]["time"], s.node_completions[k]["nodes"] = time, nodes
-        insert_completions(len(new), s)
-        known += new
-        begin, end = s.counters["first_running"], s.counters["end_running"]
-        found = [(float(b["time"]), int(b["nodes"])) for b in s.running[RUNNING, begin:end]]
-        assert sorted(found) == sorted(known)
-        assert [time for time, _ in found] == sorted(time for time, _ in known)
+    for seed in range(scale_count(40)):
+        rng = np.random.default_rng(seed)
+        s = fresh_state(fresh_tasks(*np.ones((5, 3))), rules, None, 1.0)
+        s.counters["idle"] = 0
+        known = []
+        while len(known) < 60:
+            steps = rng.integers(-3, 4, int(rng.integers(1, 20))) * rng.choice([1, 0, -1])
+            steps = np.sort(steps) if seed % 3 == 0 else steps
+            new = [(float(t), k) for k, t in enumerate(rng.integers(0, 30) + np.cumsum(steps))]
+            for k, (time, nodes) in enumerate(new):
+                s.node_completions[k]["time"], s.node_completions[k]["nodes"] = time, nodes
+            insert_completions(len(new), s)
+            known += new
+            begin, end = s.counters["first_running"], s.counters["end_running"]
+            found = [(float(b["time"]), int(b["nodes"])) for b in s.running[RUNNING, begin:end]]
+            assert sorted(found) == sorted(known), seed
+            assert [time for time, _ in found] == sorted(time for time, _ in known), seed
