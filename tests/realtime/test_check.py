@@ -12,7 +12,7 @@ import pytest
 from dlsim.compiled import CORES
 from dlsim.errors import ScheduleError
 from dlsim.realtime import (
-    SWITCHES,
+    POLICIES,
     Cluster,
     Policy,
     Reading,
@@ -24,29 +24,50 @@ from dlsim.realtime import (
     workload,
 )
 from dlsim.realtime.core import check_chunks as rules
-from dlsim.realtime.model import SWITCHES_M
-from tests.helpers.scale import LONG, TRIES_ALL, scale_count
-from tests.helpers.strategies import ALL_ROWS, BARE, PAPER_M, ROWS, any_reading, seeded
+from dlsim.realtime.model import SPLIT_KINDS
+from tests.helpers.scale import TRIES_ALL, scale_count
+from tests.helpers.strategies import ALL_ROWS, BARE, PAPER_M, ROWS_I
 
 #: N=2, Cms=Cps=1: E(1) = 2 sigma, E(2) = 4/3 sigma.
 TWO = Cluster(nodes=2, cms=1, cps=1)
+#: ST = 3: N* is 3 for sigma = 21.
+COSTLY = Cluster(4, 1, 1, 3, 2)
+#: N=2, Cms=1, Cps=3: the hand cases of paper I.
+SLOW = Cluster(nodes=2, cms=1, cps=3)
+TIMES_OF_CHUNKS = ["send_start", "send_end", "compute_end"]
 
 
-def ran(policy: str | Policy, rows: list[list[float]], cluster: Cluster = TWO, **kwargs: object):
-    """Simulate rows of (arrival, sigma, deadline)."""
+def ran(
+    policy: str | Policy,
+    rows: list[list[float]],
+    cluster: Cluster = TWO,
+    negotiate: float = 0.0,
+    **reading: str,
+) -> Schedule:
+    """Simulate rows of (arrival, sigma, deadline), each for two nodes if the user is asked."""
     table = pd.DataFrame(rows, columns=["arrival", "sigma", "deadline"], dtype=float)
-    reading = Reading.from_switches(kwargs.pop("reading", {}))
-    s = simulate(table, cluster, policy, reading, **kwargs)
+    table, known = table.assign(user_nodes=2), Reading.from_switches(reading)
+    s = simulate(table, cluster, policy, known, negotiate=negotiate)
     s.check()
     return s
 
 
-def changed(s: Schedule, task: int, **values: object) -> Schedule:
-    """Return the schedule with other entries in one row."""
+# --- schedules that break a rule ------------------------------------------------------------------
+
+
+def forged(s: Schedule, chunks: pd.DataFrame | None = None, **fields: object) -> Schedule:
+    """Return the schedule with other fields, and the chunks that it had or others."""
+    other = dataclasses.replace(s, **fields)
+    other.__dict__["chunks"] = s.chunks if chunks is None else chunks
+    return other
+
+
+def changed(s: Schedule, rows: object, **values: object) -> Schedule:
+    """Return the schedule with other entries in some rows."""
     tasks = s.tasks.copy()
     for name, value in values.items():
-        tasks.loc[task, name] = value
-    return dataclasses.replace(s, tasks=tasks)
+        tasks.loc[tasks.index[rows], name] = value
+    return forged(s, tasks=tasks)
 
 
 def moved(s: Schedule, task: int, by: float) -> Schedule:
@@ -56,70 +77,122 @@ def moved(s: Schedule, task: int, by: float) -> Schedule:
     return changed(s, task, start=row["start"] + by, completion=end, estimate=end)
 
 
-def refused(s: Schedule, *rows: int) -> Schedule:
+def swapped(s: Schedule, one: int, other: int) -> Schedule:
+    """Return the schedule with the times of two tasks exchanged."""
+    times = ["start", "estimate", "completion"]
+    values = s.tasks.loc[[other, one], times].to_numpy()
+    return changed(s, [one, other], **dict(zip(times, values.T, strict=True)))
+
+
+def idle(s: Schedule, rows: object = slice(None), **verdict: bool) -> Schedule:
+    """Return the schedule with tasks that do not run."""
+    never = dict.fromkeys(("start", "estimate", "completion"), np.nan)
+    return changed(s, rows, **never, nodes=0, **verdict)
+
+
+def refused(s: Schedule, rows: object = slice(None)) -> Schedule:
     """Return the schedule with tasks sent away."""
-    tasks = s.tasks.copy()
-    tasks.loc[list(rows), ["start", "estimate", "completion"]] = np.nan
-    tasks.loc[list(rows), "nodes"] = 0
-    tasks.loc[list(rows), ["admitted", "missed"]] = False
-    return dataclasses.replace(s, tasks=tasks)
+    return idle(s, rows, admitted=False, missed=False)
+
+
+def untold(s: Schedule, **values: object) -> Schedule:
+    """Return the schedule with other entries for its last task, and no table to compare with."""
+    return forged(changed(s, -1, **values), submitted=None)
 
 
 def shifted(s: Schedule, row: int, **by: float) -> Schedule:
     """Return the schedule with something added to a chunk."""
     chunks = s.chunks.copy()
     for name, value in by.items():
-        chunks.loc[row, name] += value
-    other = dataclasses.replace(s)
-    other.__dict__["chunks"] = chunks
-    return other
+        chunks.loc[chunks.index[row], name] += value
+    return forged(s, chunks)
+
+
+def delayed(s: Schedule, by: float, row: int = -1) -> Schedule:
+    """Return the schedule with a chunk (its last one) sent at another instant."""
+    return shifted(s, row, send_start=by, send_end=by, compute_end=by)
+
+
+def as_policy(s: Schedule, policy: str, kind: str | None = None) -> Schedule:
+    """Return the schedule as if another policy had made it, every task split as `kind`."""
+    runs = s.runs if kind is None else s.runs.assign(kind=SPLIT_KINDS.index(kind))
+    return forged(s, policy=POLICIES[policy], runs=runs)
+
+
+def shared_out(s: Schedule, *alphas: float) -> Schedule:
+    """Return the schedule with other shares of its last task, sent in turn as before.
+
+    The last of `alphas` is what the others leave.
+    """
+    chunks, sigma = s.chunks.copy(), s.tasks["sigma"].iloc[-1]
+    rows = chunks.index[chunks["task"] == s.tasks.index[-1]]
+    first = chunks.loc[rows].drop_duplicates("node")["send_start"].to_numpy()
+    busy: dict[int, float] = {}
+    link = -np.inf
+    for k, (row, alpha) in enumerate(zip(rows, [*alphas, 1 - sum(alphas)], strict=True)):
+        node = int(chunks.loc[row, "node"])
+        start = max(link, first[k] if k < len(first) and s.policy.partition != "equal" else -np.inf)
+        start = chunks.loc[row, "send_start"] if k == 0 else start
+        link = start + s.cluster.st + alpha * sigma * s.cluster.cms
+        end = max(link, busy.get(node, link)) + s.cluster.sc + alpha * sigma * s.cluster.cps
+        busy[node] = end
+        chunks.loc[row, ["alpha", *TIMES_OF_CHUNKS]] = alpha, start, link, end
+    return forged(s, chunks)
 
 
 #: Three tasks of E(2) = 4 in one line; the last of four is refused.
-ROWS_IN_LINE = [[0, 3, 9], [1, 3, 20], [2, 3, 30], [2, 3, 5]]
-LINE = ran("FIFOAN", ROWS_IN_LINE)
+LINE = ran("FIFOAN", [[0, 3, 9], [1, 3, 20], [2, 3, 30], [2, 3, 5]])
 #: 0 on two nodes till 4, then 1 and 2 on one node each till 10.
 SPREAD = ran("FIFOMN", [[0, 3, 4], [1, 3, 20], [2, 3, 30], [2, 3, 3]])
 LATE = ran("FIFOANNA", [[0, 3, 9], [0, 3, 5], [0, 3, 30]])
 LOOSE = ran("FIFOANNA", [[0, 3, 90], [0, 3, 90], [0, 3, 90]])
-DROPS = ran("FIFOANNA", [[0, 3, 9], [0, 3, 5], [0, 3, 30]], reading={"late": "drop"})
+DROPS = ran("FIFOANNA", [[0, 3, 9], [0, 3, 5], [0, 3, 30]], late="drop")
 EDF = ran("EDFAN", [[0, 3, 4], [1, 3, 30], [2, 3, 20]])
 USER = ran(Policy(lambda tasks: -tasks.index, "all"), [[0, 3, 4], [1, 3, 30], [2, 3, 30]])
 WANTS = ran("FIFOMN", [[0, 3, 3]], negotiate=2.0)
 TALKS = ran("FIFOAN", [[0, 3, 4], [0, 3, 5]], negotiate=2.0)
-SHARED = ran("FIFOMN", [[0, 3, 60], [0, 3, 60]], reading={"link": "shared"})
-COSTLY = Cluster(4, 1, 1, 3, 2)  # ST = 3: N* is 3 for sigma = 21
-FOUR = execution_time(21, 4, COSTLY)
-BEST = ran("FIFOAN", [[0, 21, 90]], COSTLY, reading={"an_nodes": "best"})
+#: Per task two may send at once, on a shared link they may not.
+APART, SHARED = (ran("FIFOMN", [[0, 3, 60], [0, 3, 60]], link=to) for to in ("per_task", "shared"))
+#: Both run on 3 of 4 nodes; the fourth may not serve the other meanwhile.
+BEST = ran("FIFOAN", [[0, 21, 90], [0, 21, 200]], COSTLY, an_nodes="best")
+MANY, FOUR = ran("FIFOMN", [[0, 21, 200]], COSTLY), execution_time(21, 4, COSTLY)
+FIRST_CHUNK = LINE.chunks.iloc[[0]].assign(alpha=LINE.chunks["alpha"][0] / 2)
+IN_HALVES = pd.concat([FIRST_CHUNK, FIRST_CHUNK, LINE.chunks.iloc[1:]], ignore_index=True)
 
+#: A node free at 21 for a task of 14 units: Constraint 1 and 2 hold. Another is the last.
+WIDE = [[0, 5.25, 21], [0, 14, 54]]
+#: A node free at 12: Constraint 1 fails, Constraint 2 holds.
+NARROW = [[0, 3, 12], [0, 14, 50]]
+#: A node free at 4 for a task of 40 units: both constraints fail.
+CLOSE = [[0, 1, 4], [0, 40, 110]]
+DLT, FIRST = ran("FIFO-DLT", WIDE, SLOW), ran("FIDO-I", WIDE, SLOW)
+WEAK, SECOND = ran("FIFO-DLT", NARROW, SLOW), ran("FIDO-II", NARROW, SLOW)
+OPTIMUM = ran("FIFO-EXACT", CLOSE, SLOW)
+EVEN = ran("FIFO-EQ-MN", [[0, 14, 45]], SLOW)
+ROUNDS = ran("FIFO-UMR-MN", [[0, 14, 40]], Cluster(2, 1, 3, 0.5, 0.25))
+EVENLY = [1 / len(ROUNDS.chunks)] * (len(ROUNDS.chunks) - 1)
+EARLY = ran("FIFO-UMR-IIT", [[0, 14, 60], [0, 14, 90]], SLOW)
+PIECES = ran("FIFO-US", [[0, 3, 60], [0, 14, 90]], SLOW)
+PARTS = ran("FIFO-US", [[0, 3, 60], [0, 14, 90]], SLOW, split="piece")
+ASKED = PIECES.submitted._replace(requested=PIECES.submitted.requested - 1)
 
-def swapped(s: Schedule, one: int, other: int) -> Schedule:
-    """Return the schedule with the times of two tasks exchanged."""
-    tasks, times = s.tasks.copy(), ["start", "estimate", "completion"]
-    tasks.loc[[one, other], times] = s.tasks.loc[[other, one], times].to_numpy()
-    return dataclasses.replace(s, tasks=tasks)
-
-
-def with_tasks(s: Schedule, tasks: pd.DataFrame) -> Schedule:
-    return dataclasses.replace(s, tasks=tasks)
-
-
+#: A rule, and a schedule that breaks it before any other.
 BREAKS = [
-    ("every task that arrived is in the table, once", with_tasks(LINE, LINE.tasks.drop(index=1))),
-    ("every task that arrived is in the table, once", with_tasks(LINE, LINE.tasks.drop(index=3))),
+    ("every task that arrived is in the table, once", forged(LINE, tasks=LINE.tasks.drop(index=3))),
     ("every task that arrived is in the table, once",
-     with_tasks(LINE, LINE.tasks.iloc[[0, 1, 1, 2, 3]])),
-    ("the table keeps the tasks in their order", with_tasks(LINE, LINE.tasks.iloc[::-1])),
+     forged(LINE, tasks=LINE.tasks.iloc[[0, 1, 1, 2, 3]])),
+    ("the table keeps the tasks in their order", forged(LINE, tasks=LINE.tasks.iloc[::-1])),
     ("the table keeps the tasks in their order",
-     with_tasks(LINE, LINE.tasks.reindex([0, 1, 2, 3, 9]))),
+     forged(LINE, tasks=LINE.tasks.reindex([0, 1, 2, 3, 9]))),
     ("a task keeps its arrival", changed(LINE, 2, arrival=1.5)),
     ("a task keeps its size", changed(LINE, 3, sigma=4.0)),
-    *[("a deadline is the one asked for", changed(s, 0, deadline=18.0))
-      for s in (LINE, LATE, EDF, SPREAD, TALKS)],
+    *[("a deadline is the one asked for", changed(s, 0, deadline=18.0)) for s in (LINE, TALKS)],
     ("a deadline is the one asked for", changed(TALKS, 1, deadline=10.5)),
     ("a deadline is the one asked for", changed(LINE, 3, deadline=6.0)),
     ("a task that does not run has no start", changed(LINE, 3, estimate=7.0)),
     ("a task that does not run has no start", changed(LINE, 3, nodes=1)),
+    *[("a task's times are finite", changed(s, 2, completion=np.inf, estimate=end))
+      for s in (LINE, LOOSE) for end in (np.inf, 12.0)],
     ("a refused task does not run", changed(LINE, 2, admitted=False)),
     ("a refused task does not miss", changed(LINE, 3, missed=True)),
     ("an admitted task runs", changed(LINE, 3, admitted=True)),
@@ -128,123 +201,90 @@ BREAKS = [
     ("no task starts before it arrives", moved(LINE, 0, -1.0)),
     ("missed means completion after the deadline", changed(LATE, 1, missed=False)),
     ("missed means completion after the deadline", changed(LATE, 0, missed=True)),
-    ("a guaranteed task meets its deadline",
-     changed(moved(LINE, 0, 50.0), 0, missed=True)),
+    ("a guaranteed task meets its deadline", changed(moved(LINE, 0, 50.0), 0, missed=True)),
     ("completion is start + E(sigma, n)", changed(LINE, 0, completion=4.1, estimate=4.1)),
     ("estimate is the completion", changed(LINE, 1, estimate=8.5)),
-    ("every share is positive",
-     changed(ran("FIFOMN", [[0, 21, 200]], COSTLY), 0, nodes=4, completion=FOUR, estimate=FOUR)),
+    *[("estimate is the completion", untold(s, estimate=end))
+      for s, end in ((PIECES, 80.0), (EARLY, 89.0))],
+    ("every share is positive", changed(MANY, 0, nodes=4, completion=FOUR, estimate=FOUR)),
+    ("a user's task runs on the nodes asked for", forged(PIECES, submitted=ASKED)),
     ("an all-nodes task runs on all nodes", changed(LINE, 0, nodes=1, completion=6, estimate=6)),
-    ("an all-nodes task runs on all nodes",
-     changed(BEST, 0, nodes=1, completion=47, estimate=47)),
+    ("an all-nodes task runs on all nodes", changed(BEST, 0, nodes=1, completion=47, estimate=47)),
     ("no fewer nodes would have met the deadline",
      changed(SPREAD, 1, nodes=2, completion=8, estimate=8)),
-    *[("a task that finds the cluster idle", refused(s, *s.tasks.index))
-      for s in (LINE, SPREAD, EDF, USER, SHARED, BEST)],
-    ("a task that finds the cluster idle", changed(refused(WANTS, 0), 0, deadline=3.0)),
+    *[("a task that finds the cluster idle", refused(s)) for s in (LINE, SPREAD, SHARED, BEST)],
+    ("a task that finds the cluster idle", changed(refused(WANTS), 0, deadline=3.0)),
+    ("a task that finds the cluster idle", idle(DROPS, missed=True)),
     ("all-nodes tasks run one after another", moved(LINE, 1, -1.0)),
-    ("the cluster does not idle while a task waits", moved(LINE, 2, 2.0)),
-    ("the cluster does not idle while a task waits", moved(LATE, 2, 2.0)),
+    ("all-nodes tasks run one after another", moved(BEST, 1, -BEST.tasks["start"][1])),
+    *[("the cluster does not idle while a task waits", moved(s, 2, 2.0)) for s in (LINE, LATE)],
     ("a task starts on arrival or when nodes or the link get free", moved(SPREAD, 1, 1.0)),
     ("tasks start in the order of arrival", swapped(LINE, 1, 2)),
     ("tasks start in the order of arrival", swapped(LOOSE, 0, 2)),
-    ("no task passes a waiting task of smaller rank", swapped(EDF, 1, 2)),
-    ("no task passes a waiting task of smaller rank", swapped(USER, 1, 2)),
+    *[("no task passes a waiting task of smaller rank", swapped(s, 1, 2)) for s in (EDF, USER)],
     ("a task starts on idle nodes",
-     changed(moved(SPREAD, 1, -3.0), 2, start=1.0 + 1.0, estimate=8.0, completion=8.0)),
+     dataclasses.replace(
+         changed(moved(SPREAD, 1, -3.0), 2, start=2.0, estimate=8.0, completion=8.0))),
+    # --- chunks
     ("every chunk is one of a task in the table", shifted(LINE, 0, task=9)),
     *[("every chunk is on a node of the cluster, 0..N-1", shifted(LINE, 1, node=by))
       for by in (-2, 1)],
     *[("a chunk's share and times are finite", shifted(LINE, 5, **{name: np.inf}))
-      for name in ("alpha", "send_start", "send_end", "compute_end")],
-    *[("a task's times are finite", changed(s, 2, completion=np.inf, estimate=end))
-      for s in (LINE, SPREAD, LOOSE) for end in (np.inf, 12.0)],
+      for name in ("alpha", *TIMES_OF_CHUNKS)],
     ("the shares of a task sum to 1", shifted(LINE, 0, alpha=0.1)),
+    ("a task has one chunk per node", forged(LINE, IN_HALVES)),
+    ("a task that runs has chunks", forged(LINE, LINE.chunks.iloc[2:])),
     ("a task's chunks go to distinct nodes", shifted(LINE, 1, node=-1)),
     ("a send takes ST + alpha sigma Cms", shifted(LINE, 0, send_end=0.1)),
     ("a node computes SC + alpha sigma Cps", shifted(LINE, 1, compute_end=0.1)),
-    ("the first send starts with the task",
-     shifted(LINE, 0, send_start=0.1, send_end=0.1, compute_end=0.1)),
-    ("all nodes of a task finish together",
-     shifted(LINE, 1, send_start=0.1, send_end=0.1, compute_end=0.1)),
+    ("the first send starts with the task", delayed(LINE, 0.1, 0)),
+    ("all nodes of a task finish together", delayed(LINE, 0.1, 1)),
+    ("no node serves two chunks at once", forged(SPREAD, SPREAD.chunks.assign(node=[0, 1, 0, 0]))),
+    ("the head node sends one chunk at a time", forged(APART, reading=SHARED.reading)),
+    # --- nodes that are released one by one
+    ("a node is sent its share when it is released, not before", delayed(DLT, -0.5)),
+    *[("a share is sent as soon as node and link are free", delayed(s, 0.5))
+      for s in (PIECES, DLT)],
+    ("a task is split by its policy's partition", as_policy(DLT, "FIFO-EXACT")),
+    ("a task is split by its policy's partition", as_policy(DLT, "FIFO-DLT", "equal finish")),
+    ("every share is positive", shared_out(DLT, 1.25)),
+    ("equal shares are equal", shared_out(EVEN, 0.75)),
+    ("all nodes of an optimally split task finish together", shared_out(FIRST, 0.75)),
+    ("equal finish leaves no inserted idle time", as_policy(OPTIMUM, "FIDO-I", "equal finish")),
+    ("shares are those of the heterogeneous remodel", shared_out(DLT, 0.75)),
+    ("the estimate is r_n + sigma Cms + alpha_n sigma Cps", untold(DLT, estimate=49.0)),
+    ("equal finish is used only where the constraint holds", as_policy(SECOND, "FIDO-I")),
+    ("equal finish is used wherever the constraint holds", as_policy(DLT, "FIDO-I")),
+    ("equal finish is used wherever the constraint holds", as_policy(WEAK, "FIDO-II")),
+    ("rounds grow so that no node waits", shared_out(ROUNDS, *EVENLY)),
+    ("no fewer nodes could have met the deadline",
+     untold(as_policy(OPTIMUM, "FIFO-EXACT-N"), deadline=1e3)),
+    *[("no fewer nodes would have met the deadline", untold(s, deadline=1e3))
+      for s in (DLT, OPTIMUM)],
+    ("a task is complete when its last node is", untold(DLT, completion=38.0)),
+    # --- pieces that are admitted one by one
+    ("a task's pieces are those that were admitted", changed(PARTS, slice(None), nodes=1)),
+    ("a task is complete when its last piece is", changed(PARTS, slice(None), completion=99.0)),
+    ("a task starts with its first piece", changed(PARTS, -1, start=0.5)),
+    ("a task's estimate is that of its last piece", changed(PARTS, -1, estimate=80.0)),
+    ("a task is admitted if one of its pieces is", changed(PARTS, -1, admitted=False)),
+    ("a task misses its deadline if one of its pieces does", changed(PARTS, -1, missed=True)),
+    *[("a task's chunks are those of its pieces", delayed(PARTS, by, row))
+      for by in (0.5, -0.5) for row in (0, -1)],
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("rule", "s"), BREAKS, ids=[f"{i}-{b[0]}" for i, b in enumerate(BREAKS)])
-def test_a_broken_rule_is_named(rule, s):
-    with pytest.raises(ScheduleError, match="^" + re.escape(rule)) as caught:
-        s.check()
-    said = str(caught.value)
-    assert ": broken by task " in said
-    assert f"({s.name}, reading {{" in said
-    assert "np." not in said
-
-
-@pytest.mark.parametrize(("rule", "s"), BREAKS, ids=[f"{i}-{b[0]}" for i, b in enumerate(BREAKS)])
 def test_a_broken_rule_is_named_at_both_speeds(rule, s, monkeypatch):
-    said = []
-    both = CORES["realtime"].compiled, CORES["realtime"].python
-    for core in both:
-        monkeypatch.setattr(CORES["realtime"], "at_speed", lambda *_, core=core: nullcontext(core))
-        with pytest.raises(ScheduleError) as caught:
+    core = CORES["realtime"]
+    for each in (core.compiled, core.python):
+        monkeypatch.setattr(core, "at_speed", lambda *_, each=each: nullcontext(each))
+        with pytest.raises(ScheduleError, match="^" + re.escape(rule)) as caught:
             s.check()
-        said.append(str(caught.value))
-    assert said[0] == said[1]
-
-
-def test_a_task_has_one_chunk_per_node():
-    s = dataclasses.replace(LINE)
-    chunks = LINE.chunks.copy()
-    half = chunks.iloc[[0]].assign(alpha=chunks["alpha"][0] / 2)
-    s.__dict__["chunks"] = pd.concat([half, half, chunks.iloc[1:]], ignore_index=True)
-    with pytest.raises(ScheduleError, match=r"^a task has one chunk per node.*task 0"):
-        s.check()
-
-
-def test_a_task_that_runs_has_chunks():
-    s = dataclasses.replace(LINE)
-    s.__dict__["chunks"] = LINE.chunks[LINE.chunks["task"] != LINE.chunks["task"].iloc[0]]
-    with pytest.raises(ScheduleError, match=r"^a task that runs has chunks: broken by task"):
-        s.check()
-
-
-def test_no_node_serves_two_chunks_at_once():
-    s = dataclasses.replace(SPREAD)
-    chunks = SPREAD.chunks.copy()
-    chunks.loc[chunks["task"] == 2, "node"] = chunks.loc[chunks["task"] == 1, "node"].iloc[0]
-    s.__dict__["chunks"] = chunks
-    with pytest.raises(ScheduleError, match=r"^no node serves two chunks at once"):
-        s.check()
-
-
-def test_the_head_node_sends_one_chunk_at_a_time():
-    # the second may not send while the first does: per task it may, on a shared link not
-    apart = ran("FIFOMN", [[0, 3, 60], [0, 3, 60]])
-    with pytest.raises(ScheduleError, match=r"^the head node sends one chunk at a time"):
-        dataclasses.replace(apart, reading=SHARED.reading).check()
-
-
-def test_all_nodes_of_best_are_reserved():
-    # sigma 21 runs on 3 of 4 nodes; the fourth may not serve another task meanwhile
-    s = ran("FIFOAN", [[0, 21, 90], [0, 21, 200]], COSTLY, reading={"an_nodes": "best"})
-    with pytest.raises(ScheduleError, match=r"^all-nodes tasks run one after another"):
-        moved(s, 1, -s.tasks["start"][1]).check()
-
-
-def test_dropped_tasks_are_late_ones():
-    assert DROPS.tasks["start"].isna().tolist() == [False, True, False]
-    tasks = DROPS.tasks.copy()
-    tasks[["start", "estimate", "completion"]] = np.nan
-    tasks[["nodes", "missed"]] = [0, True]
-    with pytest.raises(ScheduleError, match=r"^a task that finds the cluster idle"):
-        with_tasks(DROPS, tasks).check()
-
-
-@pytest.mark.parametrize("policy", ["FIFOANNA", "EDFANNA"])
-def test_without_admission_a_factor_of_negotiation_changes_no_deadline(policy):
-    """A late task is dropped, and a deadline twice as long would have been met: E(2) = 4."""
-    s = ran(policy, [[0, 3, 3]], reading={"late": "drop"}, negotiate=2.0)
-    assert s.tasks["start"].isna().all()
+        said = str(caught.value)
+        assert ": broken by task " in said
+        assert f"({s.name}, reading {{" in said
+        assert "np." not in said
 
 
 def test_strict_refuses_shares_that_are_not_positive():
@@ -253,15 +293,14 @@ def test_strict_refuses_shares_that_are_not_positive():
 
 
 @pytest.mark.parametrize("at", [0.0, 1e6, 1e9])
-@pytest.mark.parametrize("off", [0.8, -0.8, 1e-3])
-def test_late_clocks_hide_nothing(at, off):
+def test_late_clocks_hide_nothing(at):
     s = ran("FIFOAN", [[at, 3, 40], [at + 1, 3, 40]])
-    end = s.tasks["completion"][1] + off
-    with pytest.raises(ScheduleError, match=r"^completion is start \+ E"):
-        changed(s, 1, completion=end, estimate=end).check()
-    row = len(s.chunks) - 1
-    with pytest.raises(ScheduleError, match=r"^a node computes"):
-        shifted(s, row, compute_end=off).check()
+    for off in (0.8, -0.8, 1e-3):
+        end = s.tasks["completion"][1] + off
+        with pytest.raises(ScheduleError, match=r"^completion is start \+ E"):
+            changed(s, 1, completion=end, estimate=end).check()
+        with pytest.raises(ScheduleError, match=r"^a node computes"):
+            shifted(s, -1, compute_end=off).check()
 
 
 @pytest.mark.parametrize("policy", ["FIFO-EXACT", "EDF-EXACT-N"])
@@ -271,17 +310,49 @@ def test_an_optimums_shares_are_as_exact_as_the_clock(policy):
     s = ran(policy, rows, Cluster(nodes=4, cms=1, cps=10))
     assert (np.abs(s.chunks.groupby("task")["alpha"].sum() - 1) > 1e-10).any()
     for factor in (1 + 1e-6, 1 - 1e-6):
-        other = dataclasses.replace(s)
-        other.__dict__["chunks"] = s.chunks.assign(alpha=s.chunks["alpha"] * factor)
         with pytest.raises(ScheduleError, match=r"^the shares of a task sum to 1"):
-            other.check()
+            forged(s, s.chunks.assign(alpha=s.chunks["alpha"] * factor)).check()
+
+
+def test_a_start_is_compared_with_all_tasks_that_wait_then():
+    """Against the rule in its own words, on small whole numbers with many ties."""
+    rng, broken = np.random.default_rng(4), 0
+    for _ in range(scale_count(400)):
+        count = int(rng.integers(0, 12))
+        arrival, rank = rng.integers(0, 9, (2, count)).astype(float)
+        start = arrival + rng.integers(0, 6, count)
+        slack = rng.choice([0.0, 0.0, 0.5, 1.0], count)
+        line = np.argsort(start, kind="stable")
+        given = (column[line] for column in (start, arrival, rank, slack))
+        found = check._keeps_rank_order(*given, line, 1.0)
+        wanted = [
+            not any(
+                arrival[k] < start[j] < start[k]
+                and (rank[k], k) < ((rank[j], j) if slack[j] == 0 else (rank[j] - slack[j], -1))
+                for k in range(count)
+            )
+            for j in line
+        ]
+        assert found.tolist() == wanted
+        broken += wanted.count(False)
+    assert broken > 100
+
+
+# --- schedules that break none: `test_engine`, `test_inserted_idle` check what the twins agree to -
 
 
 def test_a_schedule_of_unknown_origin_is_held_to_its_own_table():
-    dataclasses.replace(LINE, submitted=None).check()
-    dataclasses.replace(USER, submitted=None).check()
+    for s in (LINE, USER):
+        dataclasses.replace(s, submitted=None).check()
     with pytest.raises(ScheduleError, match=r"^completion"):
-        dataclasses.replace(changed(LINE, 0, sigma=2.0), submitted=None).check()
+        forged(changed(LINE, 0, sigma=2.0), submitted=None).check()
+
+
+@pytest.mark.parametrize("policy", ["FIFOANNA", "EDFANNA"])
+def test_without_admission_a_factor_of_negotiation_changes_no_deadline(policy):
+    """A late task is dropped, and a deadline twice as long would have been met: E(2) = 4."""
+    s = ran(policy, [[0, 3, 3]], negotiate=2.0, late="drop")
+    assert s.tasks["start"].isna().all()
 
 
 @pytest.mark.parametrize(
@@ -290,35 +361,10 @@ def test_a_schedule_of_unknown_origin_is_held_to_its_own_table():
 def test_labels_may_be_anything_hashable(labels):
     index = pd.Index(labels, dtype=object, tupleize_cols=False)
     table = pd.DataFrame({"arrival": [0.0, 1.0], "sigma": 3.0, "deadline": 90.0}, index=index)
-    for policy in ("FIFOMN", "EDFAN", "FIDO-II", "EDF-US"):
-        for split in ("all", "piece"):
-            s = simulate(
-                table.assign(user_nodes=2), TWO, policy, Reading.from_switches({"split": split})
-            )
-            s.check()
-            assert s.chunks["task"].unique().tolist() == labels
-
-
-@pytest.mark.parametrize("policy", ROWS)
-def test_correct_schedules_pass(policy):
-    for k in range(scale_count(60, LONG)):
-        source, instance = seeded(("check", policy, k), most=source_size(k))
-        negotiate = source.choice([0.0, 1.0, 1.5, 4.0]) if ROWS[policy].admission else 0.0
-        instance.simulate(policy, any_reading(source.choice), negotiate).check()
-
-
-def source_size(k: int) -> int:
-    """Short, usual and long queues."""
-    return (6, 12, 30)[k % 3]
-
-
-@pytest.mark.parametrize("switch", SWITCHES_M)
-def test_correct_schedules_pass_under_every_switch(switch):
-    for policy in PAPER_M:
-        for value in SWITCHES[switch]:
-            for k in range(scale_count(6, LONG)):
-                _, instance = seeded(("check", switch, k))
-                instance.simulate(policy, {switch: value}).check()
+    for policy, split in (("FIFOMN", "all"), ("FIDO-II", "all"), ("EDF-US", "piece")):
+        s = simulate(table.assign(user_nodes=2), TWO, policy, Reading(split=split))
+        s.check()
+        assert s.chunks["task"].unique().tolist() == labels
 
 
 def late_tasks(cluster: Cluster, at: float) -> pd.DataFrame:
@@ -331,16 +377,25 @@ def late_tasks(cluster: Cluster, at: float) -> pd.DataFrame:
     return table.assign(user_nodes=rng.integers(1, cluster.nodes + 1, 24))
 
 
-@pytest.mark.parametrize("at", [0.0, 1e6, 1e9, 1e12])
+#: Paper I's policies whose tasks are sent in one round.
+ONE_ROUND = [name for name in ROWS_I if name in POLICIES and "UMR" not in name]
+
+
 @pytest.mark.parametrize(
-    "cluster", [Cluster(1024, 1e-3, 1e4), Cluster(64, 100, 0.01), Cluster(40, 1, 1e3, 5, 5)]
+    ("policies", "cluster", "clocks"),
+    [
+        (PAPER_M, Cluster(1024, 1e-3, 1e4), (0.0, 1e12)),
+        (PAPER_M, Cluster(64, 100, 0.01), (0.0, 1e12)),
+        (PAPER_M, Cluster(40, 1, 1e3, 5, 5), (0.0, 1e12)),
+        (ONE_ROUND, Cluster(1024, 1e-3, 1e4), (1e6,)),  # 4e-5 a send: later, no time
+        (ONE_ROUND, Cluster(64, 100, 0.01), (1e9,)),
+        (ONE_ROUND, Cluster(16, 1, 100), (1e9,)),
+    ],
 )
-def test_many_nodes_and_late_clocks_pass(cluster, at):
-    for policy in PAPER_M:
-        for switches in ({}, {"link": "shared", "an_nodes": "best"}):
-            simulate(
-                late_tasks(cluster, at), cluster, policy, Reading.from_switches(switches)
-            ).check()
+def test_many_nodes_and_late_clocks_pass(policies, cluster, clocks):
+    others = Reading(link="shared", release="finish", an_nodes="best")
+    for policy, at, reading in itertools.product(policies, clocks, (Reading(), others)):
+        simulate(late_tasks(cluster, at), cluster, policy, reading).check()
 
 
 #: Each policy on each late clock; every fourth pair unless all are tried.
@@ -408,7 +463,7 @@ def test_windows_of_chunks_are_checked_as_all_of_them_are(policy, reading, monke
         return True
 
     assert verdict(s.tasks, 7)
-    for _ in range(40):
+    for _ in range(20):
         table, at = s.tasks.copy(), rng.choice(np.flatnonzero(s.tasks["admitted"]))
         early = float(rng.choice([1e-15, 1e-3, 1.0, 30.0]))
         columns = [table.columns.get_loc(name) for name in ("start", "estimate", "completion")]
@@ -439,27 +494,3 @@ def test_a_node_and_the_link_are_not_used_again_before_the_next_window(policy, m
             seen.append([rules.CHUNK_RULES[k] for k in across if broken[k] != rules.UNBROKEN])
         assert seen[0] == seen[2] == []
         assert any(word.startswith(rule) for word in seen[1])
-
-
-def test_a_start_is_compared_with_all_tasks_that_wait_then():
-    """Against the rule in its own words, on small whole numbers with many ties."""
-    rng, broken = np.random.default_rng(4), 0
-    for _ in range(scale_count(400)):
-        count = int(rng.integers(0, 12))
-        arrival, rank = rng.integers(0, 9, (2, count)).astype(float)
-        start = arrival + rng.integers(0, 6, count)
-        slack = rng.choice([0.0, 0.0, 0.5, 1.0], count)
-        line = np.argsort(start, kind="stable")
-        given = (column[line] for column in (start, arrival, rank, slack))
-        found = check._keeps_rank_order(*given, line, 1.0)
-        wanted = [
-            not any(
-                arrival[k] < start[j] < start[k]
-                and (rank[k], k) < ((rank[j], j) if slack[j] == 0 else (rank[j] - slack[j], -1))
-                for k in range(count)
-            )
-            for j in line
-        ]
-        assert found.tolist() == wanted
-        broken += wanted.count(False)
-    assert broken > 100

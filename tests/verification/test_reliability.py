@@ -5,8 +5,7 @@
    bricks/test_twin, cpugpu/test_engine, cpugpu/test_moldable, cpugpu/test_pipeline,
    cpugpu/test_mapreduce; the tie rule itself: test_kernel_tie, test_kernel_tie_releases.
 2. No schedule in a test breaks a rule of its model: realtime/test_check,
-   realtime/test_check_releases, bricks/test_check, cpugpu/test_check hold the checks, and the
-   tests of 1 call them.
+   bricks/test_check, cpugpu/test_check hold the checks, and the tests of 1 call them.
 3. Schedulers keep their word as tasks arrive and time passes: test_realtime_properties
    (stateful: ``Office``), steady/test_broker (stateful: ``Organisation``).
 4. A run that is killed resumes with the same bytes; a full disk or a folder that cannot be
