@@ -70,29 +70,23 @@ def word(direction, *rows, **more):
     return judge_points(points(*rows), claim(direction, **more)).word
 
 
-# Every direction at one point. Thresholds: the rule of dlsim/study/claims.py.
+#: Every direction at one point: margin and printed numbers, the interval, the verdict.
 ONE_POINT = [
     ("above", {}, (0.01, 0.03), "supported"),
-    ("above", {}, (-0.01, 0.03), "inconclusive"),
     ("above", {}, (-0.03, -0.01), "contradicted"),
     ("above", {}, (0.0, 0.0), "contradicted"),  # an exact tie is not a lead
     ("above", {}, (0.0, 0.1), "inconclusive"),
     ("above", {"margin": 0.99}, (0.991, 1.0), "supported"),
-    ("above", {"margin": 0.99}, (0.98, 1.0), "inconclusive"),
-    ("below", {}, (-0.03, -0.01), "supported"),
     ("below", {"margin": 0.07}, (0.01, 0.05), "supported"),
     ("below", {"margin": 0.07}, (0.08, 0.09), "contradicted"),
     ("dramatic", {}, (0.11, 0.2), "supported"),
-    ("dramatic", {}, (0.09, 0.2), "inconclusive"),
     ("marginal", {}, (-0.019, 0.019), "supported"),
     ("marginal", {}, (0.019, 0.021), "inconclusive"),
     ("marginal", {}, (-0.05, -0.04), "contradicted"),
     ("marginal", {}, (-0.05, 0.05), "inconclusive"),  # noise shows no equality
     ("close", {}, (-0.05, 0.05), "supported"),
-    ("close", {}, (0.04, 0.06), "inconclusive"),
     ("close", {}, (0.051, 0.06), "contradicted"),
     ("close", {"margin": 0.0}, (0.0, 0.0), "supported"),
-    ("about", {"printed": (0.1,)}, (0.091, 0.109), "supported"),
     ("about", {"printed": (0.1,)}, (0.09, 0.11), "supported"),  # a tenth away
     ("about", {"printed": (0.1,)}, (0.089, 0.101), "inconclusive"),
     ("about", {"printed": (0.1,)}, (0.104, 0.109), "supported"),  # 10.4 % may be printed as 10 %
@@ -100,41 +94,26 @@ ONE_POINT = [
     ("about", {"printed": (2.5,)}, (2.551, 2.6), "inconclusive"),
     ("about", {"printed": (0.1,)}, (0.06, 0.089), "contradicted"),
     ("about", {"printed": (0.1,)}, (0.0, 1.0), "inconclusive"),  # compatible, but uninformative
-    ("about", {"printed": (1.98,)}, (0.67, 4.12), "inconclusive"),
     ("about", {"printed": (-0.1,)}, (-0.11, -0.1), "supported"),
-    ("about", {"printed": (-0.1,)}, (-0.2, -0.13), "contradicted"),
-    ("between", {"printed": (0.12, 0.16)}, (0.13, 0.15), "supported"),
     ("between", {"printed": (0.12, 0.16)}, (0.155, 0.2), "inconclusive"),
     ("between", {"printed": (0.12, 0.16)}, (0.17, 0.2), "contradicted"),
     ("between", {"printed": (0.12, 0.16), "margin": 0.02}, (0.15, 0.175), "supported"),
 ]
 
 
-@pytest.mark.parametrize(("direction", "more", "row", "expected"), ONE_POINT)
-def test_one_point(direction, more, row, expected):
-    assert word(direction, row, **more) == expected
+def test_the_verdict_on_one_point():
+    for direction, more, row, expected in ONE_POINT:
+        assert word(direction, row, **more) == expected, (direction, more, row)
 
 
 BEYOND, UNDECIDED, OTHER = (0.1, 0.2), (-0.1, 0.2), (-0.2, -0.1)
 
 
-@pytest.mark.parametrize(
-    ("rows", "expected"),
-    [
-        ([BEYOND, BEYOND], "supported"),
-        ([BEYOND, UNDECIDED], "partly supported"),
-        ([BEYOND, UNDECIDED, OTHER], "mixed"),
-        ([OTHER, UNDECIDED], "contradicted"),
-        ([UNDECIDED, UNDECIDED], "inconclusive"),
-        ([OTHER], "contradicted"),
-        ([BEYOND, (NAN, NAN)], "partly supported"),  # a point without an interval is open
-        ([BEYOND, (-math.inf, math.inf)], "partly supported"),
-        ([(NAN, NAN), (NAN, NAN)], "not checkable"),  # one run has no interval at all
-        ([], "not checkable"),
-    ],
-)
-def test_a_family_of_points(rows, expected):
-    assert word("above", *rows) == expected
+def test_a_point_without_an_interval_is_open():
+    assert word("above", BEYOND, (NAN, NAN)) == "partly supported"
+    assert word("above", BEYOND, (-math.inf, math.inf)) == "partly supported"
+    assert word("above", (NAN, NAN), (NAN, NAN)) == "not checkable"  # one run has no interval
+    assert word("above") == "not checkable"
 
 
 SOME = st.lists(st.sampled_from([BEYOND, UNDECIDED, OTHER]), min_size=1, max_size=6)
@@ -142,7 +121,7 @@ SOME = st.lists(st.sampled_from([BEYOND, UNDECIDED, OTHER]), min_size=1, max_siz
 
 @settings(max_examples=scale_count(200, LONG), deadline=None)
 @given(SOME, st.randoms())
-def test_the_rule_in_its_own_words(rows, random):
+def test_the_verdict_on_a_family_of_points(rows, random):
     words = {
         (True, False): "partly supported",
         (True, True): "mixed",
@@ -187,41 +166,19 @@ def test_fewer_than_a_tenth_of_the_decided_points_do_not_make_a_verdict_mixed(su
     assert word_of_counts(supporting, against) == decided_by(supporting, against)
 
 
-@given(st.integers(0, 200), st.integers(0, 200))
-def test_no_verdict_softens_as_evidence_grows(supporting, against):
-    """A further point against a claim never makes its verdict milder, and one for it no harsher."""
-    if supporting + against:
-        order = ["contradicted", "mixed", "partly supported"]
-        now = order.index(word_of_counts(supporting, against))
-        assert order.index(word_of_counts(supporting, against + 1)) <= now
-        assert order.index(word_of_counts(supporting + 1, against)) >= now
-
-
-def test_the_largest_sample_does_not_turn_contradicted_into_mixed():
-    """bricks-2b: 35 open and 1 against with 5 days; 1 for, 3 open, 32 against with 25."""
-    few = judge_points(points(*[UNDECIDED] * 35, OTHER), claim())
-    many = judge_points(points(BEYOND, *[UNDECIDED] * 3, *[OTHER] * 32), claim())
-    assert few.word == many.word == "contradicted"
-    assert many.counts == (1, 3, 32)
-
-
 def test_a_margin_of_ours_shows_the_verdict_at_half_and_at_twice_of_it():
     one = claim("dramatic", unit="%")  # more than 10 %
     row = judge_points(points((0.06, 0.15)), one).row
-    assert (row["verdict"], row["half"], row["twice"]) == (
-        "inconclusive",
-        "supported",
-        "contradicted",
-    )
+    words = [row[name] for name in ("verdict", "half", "twice")]
+    assert words == ["inconclusive", "supported", "contradicted"]
     said = describe_reason(one, row)
     assert "The verdict would be supported at half, contradicted at twice our margin." in said
     row = judge_points(points((0.3, 0.4)), one).row
     said = describe_reason(one, row)
     assert said.endswith("The verdict would be the same at half and at twice our margin.")
-    # a margin that the paper prints, none at all, or one beyond what can be measured
-    for other in (claim(margin=0.99, printed=(0.99,)), claim()):
-        row = judge_points(points((0.991, 1.0)), other).row
-        assert row["half"] == row["twice"] == ""
+    # a margin that the paper prints, or one beyond what can be measured
+    row = judge_points(points((0.991, 1.0)), claim(margin=0.99, printed=(0.99,))).row
+    assert row["half"] == row["twice"] == ""
     row = judge_points(points((0.6, 0.7)), claim(margin=0.5, range=(0.0, 1.0))).row
     assert (row["half"], row["twice"]) == ("supported", "")
 
@@ -286,8 +243,7 @@ def test_a_trend_counts_the_steps_that_go_the_other_way():
     frame = points(BEYOND, steps=[9], wrong=[2])
     verdict = judge_points(frame, claim())
     assert (verdict.row["steps"], verdict.row["wrong"]) == (9, 2)
-    said = describe_reason(claim(), verdict.row)
-    assert "Of 9 steps from one point to the next 2 go the other way." in said
+    assert "Of 9 steps from one point to the next 2 go" in describe_reason(claim(), verdict.row)
 
 
 def test_the_row_names_the_weakest_point_its_interval_and_the_runs():
@@ -295,50 +251,40 @@ def test_the_row_names_the_weakest_point_its_interval_and_the_runs():
     assert [row[name] for name in ("for", "open", "against", "points", "runs")] == [2, 0, 0, 2, 9]
     assert (row["what"], row["low"], row["high"]) == ("point 1", 0.01, 0.05)
     assert [row["smallest"], row["largest"], row["estimate"]] == pytest.approx([0.03] * 3)
-    said = describe_measured(claim(unit="points"), row)
-    assert said == (
-        "All comparisons: 3 points. Closest to failing: point 1, 3 points (95 %: 1 to 5)."
-    )
     said = describe_rule(claim(unit="points"), row)
-    assert said == (
-        "Measured: s. The claim asks for more than 0 points. Points: g (2 comparisons, 9 runs)."
-    )
-    one = claim("dramatic", unit="%")
-    row = judge_points(points((0.2, 0.4)), one).row
-    assert describe_measured(one, row) == "The measured number is 30 % (95 %: 20 to 40)."
-    said = describe_rule(one, row)
-    assert "The claim asks for more than 10 % (our margin). Points: g (1 comparison)." in said
+    assert said.endswith("more than 0 points. Points: g (2 comparisons, 9 runs).")
     row = judge_points(points(BEYOND, UNDECIDED, OTHER), claim(unit="s")).row
     assert (row["what"], row["low"], row["high"]) == ("point 2", -0.2, -0.1)
     row = judge_points(points((0.2, 0.4), (0.5, 0.9), (0.1, 0.3)), claim()).row
     assert [row["smallest"], row["largest"]] == pytest.approx([0.2, 0.7])
 
 
-@pytest.mark.parametrize(
-    ("direction", "rows", "named"),
-    [
-        ("below", [(-4, -2), (-1.5, -0.5), (-9, -1)], "point 1"),  # ends 0.5 below the bound 0
-        ("below", [(-1, -0.25), (1, 3), (0.5, 4)], "point 2"),  # against it, and ends highest
-        ("marginal", [(-0.015, 0), (-0.01, 0.019), (0, 0.001)], "point 1"),  # 0.001 from 0.02
-        ("marginal", [(-0.018, 0), (-0.01, 0.017), (0, 0.001)], "point 0"),  # 0.002 from -0.02
-    ],
-)
-def test_the_point_named_is_the_nearest_to_either_bound(direction, rows, named):
-    assert judge_points(points(*rows), claim(direction)).row["what"] == named
+#: Points of a claim, and the one that lies nearest to either bound.
+NEAREST = [
+    ("below", [(-4, -2), (-1.5, -0.5), (-9, -1)], "point 1"),  # ends 0.5 below the bound 0
+    ("below", [(-1, -0.25), (1, 3), (0.5, 4)], "point 2"),  # against it, and ends highest
+    ("marginal", [(-0.015, 0), (-0.01, 0.019), (0, 0.001)], "point 1"),  # 0.001 from 0.02
+    ("marginal", [(-0.018, 0), (-0.01, 0.017), (0, 0.001)], "point 0"),  # 0.002 from -0.02
+]
 
 
-@pytest.mark.parametrize(
-    ("estimate", "unit", "text"),
-    [
-        (0.12345, "%", "12.35 %"), (1.0, "%", "100 %"), (-0.00001, "points", "0 points"),
-        (331800.4, "time units", "331,800 time units"), (0.00012345, "s", "0.0001234 s"),
-        (1000.0, "s", "1,000 s"), (-1000.0, "s", "-1,000 s"), (999.9, "s", "999.9 s"),
-        (1.5e20, "", "1.5e+20"), (12.0, "", "12"),
-    ],
-)  # fmt: skip
-def test_numbers_are_written_for_people(estimate, unit, text):
-    assert write_numbers(unit, estimate) == text
-    assert write_number(estimate, unit) == text.partition(" ")[0]
+def test_the_point_named_is_the_nearest_to_either_bound():
+    for direction, rows, named in NEAREST:
+        assert judge_points(points(*rows), claim(direction)).row["what"] == named, rows
+
+
+WRITTEN = [
+    (0.12345, "%", "12.35 %"), (1.0, "%", "100 %"), (-0.00001, "points", "0 points"),
+    (331800.4, "time units", "331,800 time units"), (0.00012345, "s", "0.0001234 s"),
+    (1000.0, "s", "1,000 s"), (-1000.0, "s", "-1,000 s"), (999.9, "s", "999.9 s"),
+    (1.5e20, "", "1.5e+20"), (12.0, "", "12"),
+]  # fmt: skip
+
+
+def test_numbers_are_written_for_people():
+    for estimate, unit, text in WRITTEN:
+        assert write_numbers(unit, estimate) == text
+        assert write_number(estimate, unit) == text.partition(" ")[0]
 
 
 def test_points_are_checked():
@@ -351,34 +297,27 @@ def test_points_are_checked():
 # ------------------------------------------------------------------ theorems
 
 
-@pytest.mark.parametrize(
-    ("status", "expected"),
-    [
-        ("proved", "supported"),
-        ("corrected", "partly supported"),
-        ("ours", "supported"),
-        ("notation", "partly supported"),
-        ("refuted", "contradicted"),
-    ],
-)
-def test_a_theorem_takes_its_statements_status(monkeypatch, status, expected):
-    rows = {
-        "5.10": {"status": "proved", "gap": ""},
-        "5.1": {"status": status, "gap": "needs ST > 0"},
-    }
+#: Of each status of a statement: the verdict, and what is said of it.
+STATUSES = {
+    "proved": ("supported", "is proved"),
+    "ours": ("supported", "is proved"),
+    "corrected": ("partly supported", "does not hold as printed; it is proved with a correction"),
+    "notation": ("partly supported", "is proved; what is printed has other symbols than it needs"),
+    "refuted": ("contradicted", "is refuted"),
+}
+
+
+@pytest.mark.parametrize("status", STATUSES)
+def test_a_theorem_takes_its_statements_status(monkeypatch, status):
+    verdict, found = STATUSES[status]
+    rows = {"5.10": {"status": "proved", "gap": ""}}
+    rows["5.1"] = {"status": status, "gap": "needs ST > 0"}
     monkeypatch.setattr("dlsim.study.claims._statements", lambda: rows)
     theorem = claim(kind="theorem", statement="5.1")
-    verdict = judge_claim(theorem, points(OTHER))
-    assert verdict.word == expected  # not its numbers
-    said = describe_reason(theorem, verdict.row)
+    judged = judge_claim(theorem, points(OTHER))
+    assert judged.word == verdict  # not its numbers
+    said = describe_reason(theorem, judged.row)
     assert said.startswith("The one comparison contradicts the claim. ")
-    found = {
-        "proved": "is proved",
-        "ours": "is proved",
-        "corrected": "does not hold as printed; it is proved with a correction",
-        "notation": "is proved; what is printed has other symbols than it needs",
-        "refuted": "is refuted",
-    }[status]
     assert said.endswith(f"Statement 5.1 {found}: needs ST > 0.")
     assert theorem_status("5") == ("", "")  # a prefix is not the statement
 
@@ -434,7 +373,6 @@ def test_a_scorecard_is_read_as_it_was_written(tmp_path):
 def test_the_headline_counts_verdicts():
     text = "1 supported, 0 partly supported, 0 mixed, 1 contradicted, 0 inconclusive"
     assert headline(["supported", "contradicted"]) == f"2 claims: {text}, 0 not checkable"
-    assert headline(["mixed"]).startswith("1 claim: 0 supported, 0 partly supported, 1 mixed, ")
     said = headline(["stronger than claimed"])
     assert said.endswith(", 0 not checkable, 1 stronger than claimed")
 
@@ -449,83 +387,68 @@ def test_what_claims_toml_says_stands_beside_the_numbers():
         assert row["figure"] == one.figure
 
 
-@pytest.mark.parametrize(
-    ("direction", "printed", "favour", "estimates", "shown"),
-    [
-        (
-            "about",
-            (0.1,),
-            "more",
-            (0.2, 0.3),
-            "stronger than claimed",
-        ),  # beyond 12 % at every point
-        ("about", (0.1,), "more", (0.01, 0.3), "contradicted"),
-        ("about", (0.1,), "more", (0.01, 0.02), "contradicted"),
-        ("about", (0.1,), "more", (0.1, 0.3), "mixed"),
-        ("about", (0.1,), "", (0.2, 0.3), "contradicted"),
-        ("about", (0.1,), "less", (0.2, 0.3), "contradicted"),
-        ("between", (0.1, 0.2), "less", (0.01, 0.05), "stronger than claimed"),
-        ("between", (0.1, 0.2), "less", (-0.05, 0.05), "stronger than claimed"),
-        ("between", (0.1, 0.2), "more", (12.0, 13.0), "stronger than claimed"),
-    ],
-)
+#: Claims, the estimates of their points (intervals of width 0.001), and the verdict.
+EXCEEDED = [
+    ("about", (0.1,), "more", (0.2, 0.3), "stronger than claimed"),  # beyond 12 % everywhere
+    ("about", (0.1,), "more", (0.01, 0.3), "contradicted"),
+    ("about", (0.1,), "more", (0.01, 0.02), "contradicted"),
+    ("about", (0.1,), "more", (0.1, 0.3), "mixed"),
+    ("about", (0.1,), "", (0.2, 0.3), "contradicted"),
+    ("about", (0.1,), "less", (0.2, 0.3), "contradicted"),
+    ("between", (0.1, 0.2), "less", (-0.05, 0.05), "stronger than claimed"),
+    ("between", (0.1, 0.2), "more", (12.0, 13.0), "stronger than claimed"),
+]
+
+
 @pytest.mark.parametrize("unit", ["points", "times"])
-def test_a_claim_that_is_exceeded_in_its_favour_is_shown_as_stronger(
-    direction, printed, favour, estimates, shown, unit
-):
-    about = claim(direction, printed=printed, favour=favour, unit=unit)
-    verdict = judge_points(points(*((value, value + 0.001) for value in estimates)), about)
-    assert verdict.word == shown
+def test_a_claim_that_is_exceeded_in_its_favour_is_shown_as_stronger(unit):
+    for direction, printed, favour, estimates, shown in EXCEEDED:
+        about = claim(direction, printed=printed, favour=favour, unit=unit)
+        verdict = judge_points(points(*((value, value + 0.001) for value in estimates)), about)
+        assert verdict.word == shown, (direction, favour, estimates)
 
 
-@pytest.mark.parametrize(("direction", "favour"), [("above", "less"), ("below", "more")])
-def test_a_tie_with_the_printed_number_does_not_exceed_it(direction, favour):
-    about = claim(direction, margin=0.25, printed=(0.25,), favour=favour)
-    assert judge_points(points((0.25, 0.25)), about).word == "contradicted"
-    beyond = {"less": (0.125, 0.1875), "more": (0.375, 0.5)}[favour]
-    assert judge_points(points(beyond), about).word == "stronger than claimed"
+def test_a_tie_with_the_printed_number_does_not_exceed_it():
+    beyond = {"less": (0.125, 0.1875), "more": (0.375, 0.5)}
+    for direction, favour in (("above", "less"), ("below", "more")):
+        about = claim(direction, margin=0.25, printed=(0.25,), favour=favour)
+        assert judge_points(points((0.25, 0.25)), about).word == "contradicted"
+        assert judge_points(points(beyond[favour]), about).word == "stronger than claimed"
 
 
 def test_the_claims_of_paper_m_that_are_exceeded_are_stronger_than_claimed():
     """Printed: 10 %; measured: 28.8 to 32.5 %."""
-    card = with_sentences(read_scorecard(reference_of("mcdf"))).set_index("id", drop=False)
+    card = with_sentences(read_scorecard(reference_of("mcdf"))).set_index("id")
     stronger = card[card["verdict"] == "stronger than claimed"]
     assert stronger.index.tolist() == ["mcdf-5a", "mcdf-5b"]
-    reasons = card["reason"]
-    assert reasons["mcdf-5a"].startswith(
-        "Of 2 comparisons 2 exceed the paper's number in its favour."
-    )
-    assert "contradict" not in reasons["mcdf-5b"]
-    assert reasons["mcdf-4a"].startswith("Of 20 comparisons 20 contradict the claim.")
+    said = "Of 2 comparisons 2 exceed the paper's number in its favour."
+    assert stronger["reason"].str.startswith(said).all()
 
 
-def test_sentences_that_readers_see_stand_alone():
-    """A claim is no half sentence; points are named in words, not by columns of a frame."""
-    for one in load_claims():
-        assert "..." not in one.text, one.id
-        assert one.text.endswith("."), one.id
+def test_points_are_named_in_words_not_by_columns_of_a_frame():
     for paper in dict.fromkeys(one.paper for one in load_claims()):
         told = with_sentences(read_scorecard(reference_of(paper)))["measured"].str.cat(sep=" ")
         assert not re.search(r"nearest, load|vary_c|lost, |over opt|\bends, |setup \d", told)
 
 
-@pytest.mark.parametrize(
-    ("quick", "full", "expected"),
-    [
-        ("supported", "supported", "agrees"), ("inconclusive", "inconclusive", "agrees"),
-        ("inconclusive", "supported", "inconclusive at this size"),
-        ("not checkable", "supported", "not checked at this size"),
-        ("contradicted", "inconclusive", "more than at full scale"),
-        ("contradicted", "partly supported", "CONTRADICTS"),
-        ("partly supported", "contradicted", "CONTRADICTS"),
-        ("supported", "mixed", "CONTRADICTS"), ("mixed", "contradicted", "agrees in part"),
-        ("partly supported", "mixed", "agrees in part"), ("supported", "", ""),
-        ("stronger than claimed", "supported", "CONTRADICTS"),
-        ("stronger than claimed", "contradicted", "agrees in part"),
-    ],
-)  # fmt: skip
-def test_a_verdict_is_compared_with_that_at_full_scale(quick, full, expected):
-    assert agreement(quick, full) == expected
+#: The verdict at quick scale, that at full scale, and how they agree.
+AGREEMENTS = [
+    ("supported", "supported", "agrees"), ("inconclusive", "inconclusive", "agrees"),
+    ("inconclusive", "supported", "inconclusive at this size"),
+    ("not checkable", "supported", "not checked at this size"),
+    ("contradicted", "inconclusive", "more than at full scale"),
+    ("contradicted", "partly supported", "CONTRADICTS"),
+    ("partly supported", "contradicted", "CONTRADICTS"),
+    ("supported", "mixed", "CONTRADICTS"), ("mixed", "contradicted", "agrees in part"),
+    ("partly supported", "mixed", "agrees in part"), ("supported", "", ""),
+    ("stronger than claimed", "supported", "CONTRADICTS"),
+    ("stronger than claimed", "contradicted", "agrees in part"),
+]  # fmt: skip
+
+
+def test_a_verdict_is_compared_with_that_at_full_scale():
+    for quick, full, expected in AGREEMENTS:
+        assert agreement(quick, full) == expected, (quick, full)
 
 
 def test_verdicts_are_seven_words_with_seven_symbols():
@@ -537,27 +460,24 @@ def test_verdicts_are_seven_words_with_seven_symbols():
 # ------------------------------------------------------------------- the file
 
 
-@pytest.mark.parametrize("paper", sorted({claim.paper for claim in load_claims()}))
-def test_the_claims_of_a_paper_are_in_the_order_of_their_numbers(paper):
+def test_the_claims_of_a_paper_are_in_the_order_of_their_numbers():
     """A letter follows the number of a claim that can be read in several ways."""
-    claims = load_claims(paper)
-    numbers = [re.fullmatch(rf"{paper}-(\d+)([a-z]?)", claim.id) for claim in claims]
-    assert all(numbers)
-    by_number = [int(found[1]) for found in numbers]
-    assert by_number == sorted(by_number)
     # sentences of the sources that paper C does not have were claims once
-    gone = {2, 9} if paper == "cpu-gpu" else set()
-    assert set(by_number) == set(range(1, max(by_number) + 1)) - gone
-    assert len({claim.id for claim in claims}) == len(claims)
-    for claim in claims:
-        assert claim.text.endswith(".")
-        assert claim.statistic
-        assert claim.points
-        assert claim.paper == paper
+    gone = {"cpu-gpu": {2, 9}}
+    for paper in {claim.paper for claim in load_claims()}:
+        ids = [claim.id for claim in load_claims(paper)]
+        numbers = [int(re.fullmatch(rf"{paper}-(\d+)[a-z]?", one)[1]) for one in ids]
+        assert numbers == sorted(numbers)
+        assert set(numbers) == set(range(1, max(numbers) + 1)) - gone.get(paper, set())
+        assert len(set(ids)) == len(ids)
 
 
-def test_every_claim_has_few_words_of_the_paper():
+def test_every_claim_is_told_in_our_words_and_has_few_of_the_paper():
     for one in load_claims():
+        assert "..." not in one.text, one.id
+        assert one.text.endswith("."), one.id
+        assert one.statistic, one.id
+        assert one.points, one.id
         assert 0 < len(one.quote.split()) <= 25, one.id
 
 
@@ -594,35 +514,25 @@ def test_a_row_is_read_with_its_types(tmp_path):
     ("old", "new", "message"),
     [
         ('direction = "about"', 'direction = "near"', "direction must be one of above"),
-        ('direction = "about"', "", "direction is missing; it needs id"),
         ('direction = "about"', 'direction = "between"', "needs 2 printed"),
         ("printed = 3", "printed = nan", "printed must be a number or a list"),
-        ("printed = 3", "printed = true", "printed must be"),
         ("printed = 3", 'printed = "3"', "printed must be"),
         ("printed = 3", "margin = inf", "margin must be a number"),
         ("printed = 3", "", "needs 1 printed"),
         ('whose = "quoted"', 'whose = "mine"', "whose must be one of"),
         ('id = "p-1"', 'id = "q-1"', "id must be 'p-<number>'"),
-        ('id = "p-1"', "id = 1", "id must be a text, got 1"),
         ('unit = "s"', "range = [1, 0]", "range must be the least and the greatest"),
         ('unit = "s"', 'kind = "theorem"', "key of its statement"),
-        ('unit = "s"', 'units = "s"', "no field is called 'units'; known: id"),
         ('unit = "s"', "within = [1, 2]", "no field is called 'within'"),
         ("[[claim]]", "[claim]", r"claim must be written as \[\[claim\]\]"),
         ('points = "g"', "points = g", "line 9"),
+        (ROW, ROW + ROW, "'p-1' is there twice"),
     ],
 )
 def test_a_bad_row_is_refused_by_name(tmp_path, old, new, message):
     path = tmp_path / "claims.toml"
     path.write_text(ROW.replace(old, new))
     with pytest.raises(InputError, match=message):
-        load_claims(path=path)
-
-
-def test_ids_differ(tmp_path):
-    path = tmp_path / "claims.toml"
-    path.write_text(ROW + ROW)
-    with pytest.raises(InputError, match="'p-1' is there twice"):
         load_claims(path=path)
 
 
