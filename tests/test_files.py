@@ -1,10 +1,8 @@
 """Floor 0: atomic files out, hostile files in."""
 
-import ast
 import errno
 import gzip
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -427,39 +425,6 @@ def test_more_columns_than_a_table_has(tmp_path):
         files.read_csv(tmp_path / "t.csv", {"c0": "number"})
     (tmp_path / "t.csv").write_text(",".join(names[1:]) + "\n")
     assert len(files.read_csv(tmp_path / "t.csv", {"c1": "number"}).columns) == 1000
-
-
-#: Calls that open a file for reading, and the modules that make them: their own material or record.
-OPENING = {
-    "open", "os.open", "read_text", "read_bytes", "np.load", "np.fromfile", "np.loadtxt",
-    "pd.read_csv", "pd.read_json", "json.load", "tomllib.load", "nbformat.read", "gzip.open",
-}  # fmt: skip
-OWN = {
-    "cache.py", "compiled.py", "files.py", "kernel_files.py", "output_folder.py", "processes.py",
-    "validate.py",  # what the system says of its memory
-    "study/notebooks.py", "study/results.py", "study/pages.py",  # results of a run, the processor
-    "study/fingerprint.py",  # sources of dlsim
-    "study/notebook_process.py",  # what its parent asks for
-    "joblog/slurm.py", "joblog/swf.py",  # lines that files.py has read
-}  # fmt: skip
-
-
-def test_no_other_module_opens_a_file():
-    package, found = Path(files.__file__).parent, set()
-    said = re.compile(rf"(?<!\w)({'|'.join(map(re.escape, OPENING))})(?!\w)")
-    for path in package.rglob("*.py"):
-        text = path.read_text("utf-8")
-        for node in ast.walk(ast.parse(text)) if said.search(text) else ():
-            if isinstance(node, ast.Call):
-                whole = ast.unparse(node.func)
-                ours = whole in ("read_bytes", "read_text", "files.read_bytes", "files.read_text")
-                last = (
-                    whole.rpartition(".")[2] if whole.endswith(("read_text", "read_bytes")) else ""
-                )
-                if {whole, last} & OPENING and not ours:
-                    found.add(path.relative_to(package).as_posix())
-    assert found <= OWN
-    assert "files.py" in found
 
 
 # --- SWF in ---
