@@ -14,7 +14,7 @@
    test_a_worker_that_dies_costs_nothing_but_its_cell,
    test_a_full_disk_is_an_error_and_leaves_no_file), test_faults
    (test_kills_of_the_command_lose_nothing_and_leave_no_process), test_dask, test_files
-   (test_killed_writer_never_shows_half_a_file, test_read_only_folder).
+   (test_killed_writer_never_shows_half_a_file, test_unwritable_places_are_named).
 5. Same seed, same bytes, for any number of workers and back end: study/test_sweeps
    (test_one_and_two_jobs_and_any_executor_give_the_same_bytes,
    test_two_workers_of_dask_give_the_same_bytes).
