@@ -290,6 +290,7 @@ def test_a_broken_rule_is_named_at_both_speeds(rule, s, monkeypatch):
 def test_strict_refuses_shares_that_are_not_positive():
     with pytest.raises(ScheduleError, match=r"^every share is positive: broken by task 0 \(FIFOAN"):
         ran("FIFOAN", [[0, 21, 40]], COSTLY).check(strict=True)
+    ran("FIFOAN", [[0, 21, 40]], COSTLY, an_nodes="best").check(strict=True)
 
 
 @pytest.mark.parametrize("at", [0.0, 1e6, 1e9])

@@ -13,23 +13,12 @@ import pandas as pd
 import pytest
 
 from dlsim.compiled import CORES
-from dlsim.errors import InputError
-from dlsim.realtime import (
-    POLICIES,
-    SWITCHES,
-    Cluster,
-    Policy,
-    Reading,
-    core,
-    model,
-    simulate,
-    workload,
-)
+from dlsim.realtime import POLICIES, SWITCHES, Cluster, Policy, core, model, simulate, workload
 from dlsim.realtime.core import nodes as node_rules
 from dlsim.realtime.core import splits
 from dlsim.realtime.model import SWITCHES_M
 from tests.helpers import strategies
-from tests.helpers.scale import LONG, SCALE, scale_count
+from tests.helpers.scale import LONG, scale_count
 from tests.helpers.strategies import (
     ALL_ROWS,
     ROWS,
@@ -62,6 +51,14 @@ COSTLY = Instance(
     [1, 2, 3],
 )  # fmt: skip
 
+#: One node, E = 10 each: at 10 a waiting task starts, or competes with a more urgent newcomer.
+URGENT = Instance(
+    1, Q(1), Q(1), Q(0), Q(0),
+    [(Q(0), Q(5), Q(10)), (Q(0), Q(5), Q(40)), (Q(10), Q(5), Q(11))], [0, 0, 0],
+)  # fmt: skip
+#: E(1) = 2 sigma, E(2) = 4/3 sigma; EDF lets the second of a batch go first.
+BATCH = Instance(2, Q(1), Q(1), Q(0), Q(0), [(Q(0), Q(3), Q(12)), (Q(0), Q(3), Q(5))], [0, 0])
+
 BY_HAND = [
     (C1, "MCDF", {}, [e and (1000 * i, e[0], 1000 * i + e[1]) for i, e in enumerate(C1_ENDS)]),
     (C2, "MCDF", {}, [(0, 3, Q(233, 7))]),
@@ -72,7 +69,12 @@ BY_HAND = [
     (C3, "EDFMN", {}, [(0, 2, 8), (16, 1, 52), (8, 2, 16)]),
     (COSTLY, "MCDF", {}, [(12, 2, 16), (0, 1, 12), (0, 1, 12)]),
     (COSTLY, "user", {}, [(0, 1, 6), (0, 1, 12), (6, 1, 18)]),
-]
+    *[(URGENT, policy, {"same_time": value}, [(0, 1, 10), *rest])
+      for policy in ("EDFMN", "EDFAN")
+      for value, rest in [("dispatch", [(10, 1, 20), None]), ("test", [(20, 1, 30), (10, 1, 20)])]],
+    (BATCH, "EDFAN", {}, [(4, 2, 8), (0, 2, 4)]),
+    (BATCH, "EDFAN", {"batch_commit": "commit"}, [(0, 2, 4), None]),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("instance", "policy", "reading", "wanted"), BY_HAND)
@@ -84,29 +86,9 @@ def test_hand_cases(instance, policy, reading, wanted):
     s.check()
 
 
-def test_an_arrival_at_a_planned_start():
-    # N=1, E=10 each: at 10 the waiting task starts, or competes with the more urgent newcomer
-    rows = [(Q(0), Q(5), Q(10)), (Q(0), Q(5), Q(40)), (Q(10), Q(5), Q(11))]
-    instance = Instance(1, Q(1), Q(1), Q(0), Q(0), rows, [0, 0, 0])
-    for policy in ("EDFMN", "EDFAN"):
-        for value, starts in [("dispatch", [0, 10, math.nan]), ("test", [0, 20, 10])]:
-            s = instance.simulate(policy, {"same_time": value})
-            assert s.tasks["start"].tolist() == pytest.approx(starts, nan_ok=True)
-            assert differences(instance.exact(policy, {"same_time": value}), s) == []
-
-
 def test_the_order_rule_does_not_minimise_the_total_cost():
     assert COSTLY.simulate("MCDF").total_cost == 32
     assert COSTLY.simulate("user").total_cost == 30
-
-
-def test_a_batch_is_planned_whole_unless_the_reading_says_otherwise():
-    # N=2, Cms=Cps=1: E(1)=2 sigma, E(2)=4/3 sigma; EDF lets the second member go first
-    batch = Instance(2, Q(1), Q(1), Q(0), Q(0), [(Q(0), Q(3), Q(12)), (Q(0), Q(3), Q(5))], [0, 0])
-    for reading, starts in [({}, [4, 0]), ({"batch_commit": "commit"}, [0, math.nan])]:
-        s = batch.simulate("EDFAN", reading)
-        assert differences(batch.exact("EDFAN", reading), s) == []
-        assert s.tasks["start"].tolist() == pytest.approx(starts, nan_ok=True)
 
 
 # --- the exact twin -----------------------------------------------------------------------
@@ -138,8 +120,6 @@ ACTS_ON = {
     "late": [name for name, row in ROWS.items() if not row.admission],
     "same_time": ["MCDF", "EDFMN", "EDFAN", "EDFANNA", "edf in line", "user", "user all"],
 }
-#: Where a switch seldom matters, more instances than the usual.
-SELDOM = {"order_when": 400}
 
 
 def _meeting(source: random.Random, instance: Instance, policy: str) -> Instance:
@@ -161,9 +141,10 @@ def _meeting(source: random.Random, instance: Instance, policy: str) -> Instance
 
 @pytest.mark.parametrize("switch", SWITCHES_M)
 def test_every_switch_alone_is_the_twins(switch):
-    """One switch changed on the same instances: it agrees, and it matters somewhere."""
-    moved = 0
-    for k in range(round(SELDOM.get(switch, 120) * max(1, SCALE))):
+    """One switch changed on the same instances: it agrees, and it matters where many are tried."""
+    moved = k = 0
+    while k < scale_count(120, LONG) or (moved == 0 and k < 400):
+        k += 1
         source, instance = seeded((switch, k))
         policy = source.choice(ACTS_ON.get(switch, list(ROWS)))
         if switch == "same_time":
@@ -174,7 +155,7 @@ def test_every_switch_alone_is_the_twins(switch):
             found = differences(records, instance.simulate(policy, {switch: value}))
             assert found == [], (k, policy, switch, instance)
             moved += records != default
-    print(f"{switch}: moved {moved} instances")
+    print(f"{switch}: moved {moved} of {k} instances")
     assert moved > 0
 
 
@@ -252,8 +233,7 @@ def test_the_offer_is_admitted_and_anything_less_is_not():
 
 def test_some_tasks_have_no_admissible_deadline():
     # C3 under MCDF: whatever its deadline, the bigger task starts first and ruins the other
-    s = C3.simulate("MCDF")
-    assert s.offer(1) is None
+    assert C3.simulate("MCDF").offer(1) is None
     for deadline in (24, 32, 36, 64, 1e9):
         table = C3.table.assign(deadline=[10, deadline, 16])
         assert not simulate_with_keys(table, C3.cluster, "MCDF").tasks["admitted"].iloc[1]
@@ -279,14 +259,8 @@ def test_the_tables_have_the_documented_columns():
     columns = "arrival sigma deadline admitted start nodes estimate completion missed"
     assert list(s.tasks.columns) == columns.split()
     assert list(s.chunks.columns) == "task node alpha send_start send_end compute_end".split()
-    refused = s.tasks[~s.tasks["admitted"]]
-    assert len(refused)
-    assert refused[["start", "estimate", "completion"]].isna().all(axis=None)
-    assert (refused["nodes"] == 0).all()
-    assert not refused["missed"].any()
-    assert s.reject_ratio == len(refused) / len(tasks)
+    assert s.reject_ratio == 1 - s.tasks["admitted"].mean()
     assert s.miss_ratio == 0
-    assert s.reading == Reading()
 
 
 def test_the_table_of_runs_is_built_once_travels_and_can_be_replaced():
@@ -301,16 +275,6 @@ def test_the_table_of_runs_is_built_once_travels_and_can_be_replaced():
         s.runs = None
 
 
-def test_only_an_nodes_all_can_be_unphysical():
-    # spec C2: alpha_4 = -4/105 on four nodes
-    loose = Instance(4, Q(1), Q(1), Q(3), Q(2), [(Q(0), Q(21), Q(40))], [0])
-    s = loose.simulate("FIFOAN")
-    s.check()
-    with pytest.raises(AssertionError, match="share"):
-        s.check(strict=True)
-    loose.simulate("FIFOAN", {"an_nodes": "best"}).check(strict=True)
-
-
 def test_an_empty_table_is_a_schedule():
     empty = C3.table.iloc[:0]
     for policy in ROWS.values():
@@ -318,17 +282,6 @@ def test_an_empty_table_is_a_schedule():
         assert len(s.tasks) == 0
         assert len(s.chunks) == 0
         s.check()
-
-
-def test_index_labels_survive():
-    labels = ["a", "b", "c"]
-    s = simulate_with_keys(C3.table.set_axis(labels), C3.cluster, "MCDF")
-    assert s.tasks.index.tolist() == labels
-    assert set(s.chunks["task"]) == {"a", "c"}
-    assert (
-        simulate_with_keys(C3.table.set_axis(labels), C3.cluster, "FIFOMN").offer("c").deadline
-        == 20
-    )
 
 
 def test_the_input_is_left_alone():
@@ -341,24 +294,31 @@ def test_the_input_is_left_alone():
 # --- orders of a user ----------------------------------------------------------------------
 
 
-def test_a_users_own_order_in_one_line():
-    longest_first = Policy(lambda tasks: -tasks["sigma"], "min")
-    s = simulate_with_keys(C3.table, C3.cluster, longest_first)
-    keyed = C3._replace(keys=[-6, -18, -6])
-    assert differences(keyed.exact("user in line"), s) == []
-    assert s.name != ""
-
-
 @pytest.mark.parametrize("keys", [[2e-13, 1e-13], [1.7e18 + 512, 1.7e18], [math.inf, 1e300]])
-@pytest.mark.parametrize("unit", [1.0, 2.0**-60, 2.0**60])  # however long a task lasts
 @pytest.mark.parametrize("nodes", ["all", "min"])
-def test_a_users_keys_are_compared_exactly(keys, unit, nodes):
-    # N=2, Cms=Cps=1: E(2) = 4 each; the third has the smaller key
+def test_a_users_keys_are_compared_exactly(keys, nodes):
+    """However long a task lasts. N=2, Cms=Cps=1: E(2) = 4 each; the third has the smaller key."""
     table = pd.DataFrame({"arrival": [0, 0, 0], "sigma": [3, 3, 3], "deadline": [4, 12, 8]})
-    table["deadline"] *= unit
-    s = simulate(table, Cluster(2, unit, unit), Policy(lambda tasks: [0, *keys], nodes))
-    assert s.tasks["start"].tolist() == pytest.approx([0, 8 * unit, 4 * unit])
+    for unit in (1.0, 2.0**-60, 2.0**60):
+        longer = table.assign(deadline=table["deadline"] * unit)
+        s = simulate(longer, Cluster(2, unit, unit), Policy(lambda tasks: [0, *keys], nodes))
+        assert s.tasks["start"].tolist() == pytest.approx([0, 8 * unit, 4 * unit])
+        s.check()
+
+
+@pytest.mark.parametrize(
+    ("keys", "starts"),
+    [
+        ([0, math.inf, math.inf], [0, 4, 8]),
+        ([0, 1, -math.inf], [4, 8, 0]),
+        ([math.inf, -math.inf, -math.inf], [8, 0, 4]),
+    ],
+)
+def test_infinite_keys_are_compared_exactly(keys, starts):
+    table = pd.DataFrame({"arrival": 0.0, "sigma": [3.0] * 3, "deadline": 40.0})
+    s = simulate(table, Cluster(2, 1, 1), Policy(lambda tasks: keys, "all"))
     s.check()
+    assert s.tasks["start"].tolist() == pytest.approx(starts)
 
 
 def test_the_strategies_cover_all_rows_and_switches():
@@ -376,20 +336,6 @@ def smallest_first(tasks):
     return tasks["sigma"]
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"key": None}, "order 'sjf' needs a key, a function; got None"),
-        ({"key": smallest_first, "when": "instant"}, "needs a key\\(task, n, t, state\\)"),
-        ({"key": smallest_first, "when": "never"}, "when"),
-        ({"key": lambda task, n: 1}, "it takes 2 arguments"),
-    ],
-)
-def test_an_order_without_a_key_is_refused_when_it_is_defined(given, message):
-    with pytest.raises(InputError, match=message):
-        model.Order(**given, name="sjf", text="the smallest first")
-
-
 def test_a_registered_order_is_ranked_by_its_key(monkeypatch):
     """Never first come, first served: a word and a row are all that a new order needs."""
     tasks = workload.mcdf(Cluster(10, 10, 10), 1.0, 30_000, 1)
@@ -399,39 +345,6 @@ def test_a_registered_order_is_ranked_by_its_key(monkeypatch):
     found.check()
     wanted = simulate(tasks, Cluster(10, 10, 10), Policy(smallest_first, "min", overtake=True))
     pd.testing.assert_frame_equal(found.tasks, wanted.tasks)
-    fifo = simulate(tasks, Cluster(10, 10, 10), "FIFOMN")
-    assert not found.tasks.equals(fifo.tasks)
-
-
-@pytest.mark.parametrize(
-    "define",
-    [
-        lambda: model.NodeRule(node_rules.USER_NODES, name="half", text="one half of them"),
-        lambda: model.Partition(splits.BY_USER, name="halves", text="in halves"),
-        lambda: model.Partition(splits.BY_OPR, fewest=99, name="halves", text="in halves"),
-    ],
-)
-def test_a_record_with_a_code_that_the_core_does_not_have_is_refused(define):
-    with pytest.raises(InputError, match=r"(code|fewest) of .*hal.* must be one of 0, 1, 2"):
-        define()
-
-
-def test_two_records_of_one_name_are_refused():
-    with pytest.raises(InputError, match="every rule for nodes must have a name of its own"):
-        model.index_by_name("rule for nodes", model.NODE_RULES["min"], model.NODE_RULES["min"])
-
-
-WORDS = {"name": "half", "text": "one half of them"}
-
-
-@pytest.mark.parametrize("words", [{}, {"name": "half"}, {"text": "of them"}, WORDS | {"name": " "},
-                                   WORDS | {"text": ""}, WORDS | {"name": None}])  # fmt: skip
-def test_a_rule_without_words_is_refused_when_it_is_defined(words):
-    for record, first in ((model.Order, smallest_first), (model.NodeRule, node_rules.FEWEST),
-                          (model.Partition, splits.BY_OPR)):  # fmt: skip
-        kind = record.__name__
-        with pytest.raises(InputError, match=f"(name|text) of a {kind} must be a text that is not"):
-            record(first, **words)
 
 
 @pytest.mark.parametrize("engine", ["compiled", "python"])
@@ -447,35 +360,29 @@ def test_the_place_decides_between_tasks_of_equal_rank(policy, engine, monkeypat
     assert simulate(tasks, cluster, policy, engine=engine).runs["turn"].tolist() == order
 
 
+WORDS = {"name": "half", "text": "one half of them"}
+
+
 @pytest.mark.parametrize("engine", ["compiled", "python"])
 @pytest.mark.parametrize(
-    ("registry", "record", "word"),
+    ("registry", "record", "rules"),
     [
-        ("NODE_RULES", model.NodeRule(node_rules.FEWEST, **WORDS), "nodes"),
-        ("PARTITIONS", model.Partition(splits.BY_OPR, **WORDS), "partition"),
+        ("NODE_RULES", model.NodeRule(node_rules.FEWEST, **WORDS), {"nodes": "half"}),
+        ("PARTITIONS", model.Partition(splits.BY_OPR, **WORDS), {"partition": "half"}),
+        ("ORDERS", model.Order(smallest_first, **WORDS), {"order": "half"}),
+        ("ORDERS", model.Order(smallest_first, **WORDS), {"order": "half", "partition": "equal"}),
     ],
 )
 def test_the_core_refuses_a_code_that_it_does_not_handle(
-    registry, record, word, engine, monkeypatch
+    registry, record, rules, engine, monkeypatch
 ):
     """Never "else": a code that no branch handles is an error, not the last branch."""
     vars(record)["code"] = 99
-    monkeypatch.setitem(getattr(model, registry), "half", record)
-    policy = Policy(**{"order": "edf", "nodes": "min", word: "half"})
-    tasks = workload.mcdf(Cluster(10, 10, 10), 1.0, 30_000, 1)
-    with pytest.raises(ValueError, match="has this code"):
-        simulate(tasks, Cluster(10, 10, 10), policy, engine=engine)
-
-
-@pytest.mark.parametrize("engine", ["compiled", "python"])
-@pytest.mark.parametrize("partition", ["opr", "equal"])
-def test_the_core_refuses_an_order_that_it_does_not_handle(partition, engine, monkeypatch):
-    order = model.Order(smallest_first, name="sjf", text="the smallest first")
-    monkeypatch.setitem(model.ORDERS, "sjf", order)
     monkeypatch.setitem(model.CORE_ORDERS, smallest_first, 99)
-    tasks = workload.mcdf(Cluster(10, 10, 10), 1.0, 30_000, 1)
-    with pytest.raises(ValueError, match="no order has this code"):
-        simulate(tasks, Cluster(10, 10, 10), Policy("sjf", "min", partition), engine=engine)
+    monkeypatch.setitem(getattr(model, registry), "half", record)
+    policy = Policy(**{"order": "edf", "nodes": "min"} | rules)
+    with pytest.raises(ValueError, match="has this code"):
+        simulate(C3.table.drop(columns="user_key"), C3.cluster, policy, engine=engine)
 
 
 @pytest.mark.parametrize(("name", "word"), [("EDFMN", "edf"), ("FIFOMN", "fifo"), ("MCDF", "dc")])

@@ -6,6 +6,7 @@
 import math
 import re
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -20,12 +21,15 @@ from dlsim.realtime import (
     execution_time,
     fastest_nodes,
     fewest_nodes,
+    model,
     shares,
     simulate,
     split_load,
     total_cost,
     workload,
 )
+from dlsim.realtime.core import nodes as node_rules
+from dlsim.realtime.core import splits
 from dlsim.realtime.model import MAX_CLUSTER_NODES
 from tests.helpers.refusals import refuses_each
 
@@ -144,6 +148,22 @@ REFUSED = [
     (lambda: Policy("dc", "fragment"), "min"),
     (lambda: edf("min", "III"), "umr-iit; got 'III'"),
     (lambda: edf("min", None), "partition must be one of"),
+    # --- records of rules
+    *[(lambda g=given: model.Order(**g, name="sjf", text="the smallest first"), words)
+      for given, words in (
+          ({"key": None}, "order 'sjf' needs a key, a function; got None"),
+          ({"key": fails, "when": "instant"}, r"needs a key\(task, n, t, state\)"),
+          ({"key": fails, "when": "never"}, "when"),
+          ({"key": lambda task, n: 1}, "it takes 2 arguments"))],
+    *[(lambda r=record: r(name="half", text="in two"), "(code|fewest) of .*half.* one of 0, 1, 2")
+      for record in (partial(model.NodeRule, node_rules.USER_NODES),
+                     partial(model.Partition, splits.BY_USER),
+                     partial(model.Partition, splits.BY_OPR, fewest=99))],
+    *[(lambda r=record: r(name="half"), "text of a .* must be a text that is not blank")
+      for record in (partial(model.Order, fails), partial(model.NodeRule, node_rules.FEWEST),
+                     partial(model.Partition, splits.BY_OPR))],
+    (lambda: model.index_by_name("rule for nodes", *[model.NODE_RULES["min"]] * 2),
+     "every rule for nodes must have a name of its own"),
     # --- rounds
     *[(lambda p=partition, r=rounds: edf("min", p, rounds=r),
        rf"rounds must be .*'best'.*{re.escape(repr(rounds))}")
@@ -240,23 +260,6 @@ def test_what_is_no_cluster(cluster):
     ):
         with pytest.raises(InputError, match="cluster must be a Cluster, got"):
             call()
-
-
-@pytest.mark.parametrize(
-    ("keys", "starts"),
-    [
-        ([0, math.inf, 1e300], [0, 8, 4]),
-        ([0, math.inf, math.inf], [0, 4, 8]),
-        ([0, 1, -math.inf], [4, 8, 0]),
-        ([math.inf, -math.inf, -math.inf], [8, 0, 4]),
-    ],
-)
-def test_infinite_keys_are_compared_exactly(keys, starts):
-    # N=2, Cms=Cps=1: E(2) = 4 each, one after another from 0
-    table = TASKS.assign(sigma=3.0, deadline=40.0)
-    s = simulate(table, C, Policy(lambda tasks: keys, "all"))
-    s.check()
-    assert s.tasks["start"].tolist() == pytest.approx(starts)
 
 
 def test_an_endless_budget_needs_one_node():
