@@ -17,6 +17,7 @@ from dlsim import cache, compiled, kernel_files
 from dlsim.errors import InputError
 from dlsim.study import sweep
 from tests.helpers import sweep_functions as functions
+from tests.helpers.refusals import require_refusals
 
 STRANGER = 65534
 US = os.geteuid() if hasattr(os, "geteuid") else -1
@@ -54,96 +55,76 @@ def test_an_older_platformdirs_returns_a_home_that_it_did_not_find(monkeypatch):
 # ------------------------------------------------------------------ the folders
 
 
-def another_owner(base, monkeypatch):
-    (base / "cells").mkdir()
-    if give_away(base / "cells"):
-        monkeypatch.setattr(os, "geteuid", lambda: US + 1)
+def made(folder, mode=0o777):
+    folder.mkdir()
+    folder.chmod(mode)
+    return folder
 
 
-def a_link(base, monkeypatch):
-    (base / "elsewhere").mkdir()
-    (base / "cells").symlink_to(base / "elsewhere")
+def make_foreign(folder, patch):
+    if give_away(folder):
+        patch.setattr(os, "geteuid", lambda: US + 1)
 
 
-def a_link_on_the_way(base, monkeypatch):
-    (base / "cells").mkdir()
-    (base / "cells" / "digest").symlink_to(base)
-
-
-def a_file(base, monkeypatch):
-    (base / "cells").touch()
-
-
-def a_strangers_file(base, monkeypatch):
+def plant(folder, patch):
     if US != 0:
         pytest.skip("only root can give a file away")
-    (base / "cells").mkdir()
-    (base / "cells").chmod(0o775)
-    (base / "cells" / "planted").touch()
-    os.chown(base / "cells" / "planted", STRANGER, STRANGER)
+    (folder / "planted").touch()
+    os.chown(folder / "planted", STRANGER, STRANGER)
 
 
-def another_owner_of_the_base(base, monkeypatch):
-    if give_away(base):
-        monkeypatch.setattr(os, "geteuid", lambda: US + 1)
-
-
-def a_base_that_all_can_write(base, monkeypatch):
-    base.chmod(0o777)
-
-
-def a_base_that_the_group_can_write(base, monkeypatch):
-    base.chmod(0o775)
-
-
-def a_linked_base_that_all_can_write(base, monkeypatch):
+def move_behind_a_link(base, patch):
     base.rename(base.with_name("elsewhere"))
     base.symlink_to("elsewhere")
     base.chmod(0o777)
 
 
-def read_only(base, monkeypatch):
+def make_read_only(base, patch):
     def refuse(**_):
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
-    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+    patch.setattr(tempfile, "TemporaryFile", refuse)
+
+
+FOREIGN, OPEN = r"it belongs to user \d+, you are user \d+", "other users can write .*chmod go-w"
+LINK = "it is a link or a file"
+#: What is wrong with a folder, made from its base, and how it is refused.
+SPOILT = [
+    (lambda base, patch: make_foreign(made(base / "cells"), patch), f"base(/cells)?: {FOREIGN}"),
+    (make_foreign, f"base: {FOREIGN}"),
+    (lambda base, patch: base.chmod(0o777), f"base: {OPEN}"),
+    (lambda base, patch: base.chmod(0o775), f"base: {OPEN}"),
+    (move_behind_a_link, f"base: {OPEN}"),
+    (lambda base, patch: (base / "cells").symlink_to(base.parent), f"base/cells: {LINK}"),
+    (lambda base, patch: (made(base / "cells") / "digest").symlink_to(base),
+     f"base/cells/digest: {LINK}"),
+    (lambda base, patch: (base / "cells").touch(), f"base/cells: {LINK}"),
+    (lambda base, patch: plant(made(base / "cells", 0o775), patch),
+     f"base/cells: user {STRANGER} put planted there"),
+    (make_read_only, "base/cells/digest: Read-only file system"),
+]  # fmt: skip
 
 
 @posix
-@pytest.mark.parametrize(
-    ("make", "said"),
-    [
-        (another_owner, r"base(/cells)? cannot be used: it belongs to user \d+, you are user \d+"),
-        (another_owner_of_the_base, r"base cannot be used: it belongs to user \d+, you are user"),
-        (a_base_that_all_can_write, r"base cannot be used: other users can write .*chmod go-w"),
-        (a_base_that_the_group_can_write, "base cannot be used: other users can write"),
-        (a_linked_base_that_all_can_write, "base cannot be used: other users can write"),
-        (a_link, "base/cells cannot be used: it is a link or a file"),
-        (a_link_on_the_way, "base/cells/digest cannot be used: it is a link or a file"),
-        (a_file, "base/cells cannot be used: it is a link or a file"),
-        (a_strangers_file, f"base/cells cannot be used: user {STRANGER} put planted there"),
-        (read_only, "base/cells/digest cannot be used: Read-only file system"),
-    ],
-)
-def test_a_folder_that_is_not_ours_alone_is_refused_every_time(tmp_path, monkeypatch, make, said):
+@pytest.mark.parametrize(("spoil", "said"), SPOILT)
+def test_a_folder_that_is_not_ours_alone_is_refused_every_time(tmp_path, monkeypatch, spoil, said):
     base = tmp_path / "base"
     base.mkdir()
     monkeypatch.setenv("DLSIM_CACHE", str(base))
-    make(base, monkeypatch)
-    for _again in range(2):
-        with pytest.raises(InputError, match=f"{said}.*DLSIM_CACHE to a folder of your own"):
-            cache.private_folder(base, "cells", "digest")
+    spoil(base, monkeypatch)
+    words = said.replace(": ", " cannot be used: ", 1) + ".*DLSIM_CACHE to a folder of your own"
+    require_refusals([(lambda: cache.private_folder(base, "cells", "digest"), words)] * 2)
 
 
 @posix
-@pytest.mark.parametrize("open_to", [0o755, 0o775, 0o777, 0o710])
-def test_a_folder_of_ours_that_is_open_to_others_is_closed_and_kept(tmp_path, open_to):
+def test_a_folder_of_ours_that_is_open_to_others_is_closed_and_kept(tmp_path):
     leaf = tmp_path / "cells"
     leaf.mkdir()
     (leaf / "kept").write_text("kept")
-    leaf.chmod(open_to)
-    assert cache.private_folder(tmp_path, "cells") == leaf
-    assert mode(leaf) == 0o700
+    for open_to in (0o755, 0o775, 0o777, 0o710):
+        leaf.chmod(open_to)
+        assert cache.private_folder(tmp_path, "cells") == leaf
+        assert mode(leaf) == 0o700
     assert (leaf / "kept").read_text() == "kept"
 
 
