@@ -13,9 +13,8 @@ C2 = {"nodes": 4, "sigma": 21.0, "cms": 1.0, "cps": 1.0, "st": 3.0, "sc": 2.0}
 TIMES = [47.0, 35.0, float(Fraction(233, 7)), float(Fraction(171, 5))]
 
 
-@pytest.mark.parametrize(
-    ("used", "deadline", "said"),
-    [
+def test_timing_of_the_hand_case():
+    for used, deadline, said in (
         (1, 50.0, "On 1 of 4 nodes the load ends at 47, in time: 1 would do, 3 are the fastest"),
         (1, 46.0, "ends at 47, too late: 2 would do, 3 are the fastest (33.29)."),
         (2, 34.0, "ends at 35, too late: 3 would do, 3 are the fastest (33.29)."),
@@ -23,10 +22,8 @@ TIMES = [47.0, 35.0, float(Fraction(233, 7)), float(Fraction(171, 5))]
         (4, 34.0, "ends at 34.2, too late: 3 would do, 3 are the fastest (33.29). Beyond 3 one"),
         (4, 35.0, "in time: 2 would do, 3 are the fastest (33.29). Beyond 3 one more set-up "
                   "costs more than the share it takes over: 1 share comes out at or below zero."),
-    ],
-)  # fmt: skip
-def test_timing_of_the_hand_case(used, deadline, said):
-    assert said in explore.timing.sentence(used=used, deadline=deadline, **C2)
+    ):  # fmt: skip
+        assert said in explore.timing.sentence(used=used, deadline=deadline, **C2)
 
 
 def test_timing_draws_both_curves_and_the_shares():
