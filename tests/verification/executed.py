@@ -1,6 +1,7 @@
 """Notebooks that tests execute, and what an executed one shows."""
 
 import ast
+import builtins
 import contextlib
 import io
 
@@ -10,7 +11,7 @@ import pandas as pd
 import pytest
 
 from dlsim import files
-from dlsim.study import notebooks
+from dlsim.study import session
 from dlsim.study.claims import reference_of
 
 #: A policy and a workload of one's own.
@@ -55,11 +56,18 @@ def in_one_space(path, folder, given=()):
     return names, shown
 
 
-def execute(name, out, **values):
-    """Run one notebook as a batch of ``dlsim reproduce`` does; return where it appeared."""
-    (result,) = notebooks.run_all([name], out=out, jobs=1, parameters=values)
-    assert result.status == "ok", result.error
-    return result.path
+def run_small(name, folder, sizes, **given):
+    """Run a notebook of the suite as `in_one_space` does, with its paper's sizes replaced.
+
+    Return also the folder of its results.
+    """
+    out = folder / "results"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(session, "read_scales", lambda paper: {"quick": sizes, "full": sizes})
+        patch.setattr(builtins, "display", lambda *things: None, raising=False)
+        given = {"jobs": 1, **given, "out": str(out)}
+        names, shown = in_one_space(files.suite_notebooks()[name], folder, given)
+    return names, shown, out
 
 
 def map_of_verdicts(out, paper, reading):

@@ -11,13 +11,17 @@ from dlsim.files import suite_notebooks
 
 
 def _is_constant(statement):
+    """Whether a statement gives a name to a literal, or to a table of lambdas."""
     if not isinstance(statement, ast.Assign | ast.AnnAssign) or statement.value is None:
         return False
     targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
     if not all(isinstance(target, ast.Name) for target in targets):
         return False
+    value = statement.value
+    if isinstance(value, ast.Dict) and all(isinstance(one, ast.Lambda) for one in value.values):
+        return True
     try:
-        ast.literal_eval(statement.value)
+        ast.literal_eval(value)
     except ValueError:
         return False
     return True
