@@ -15,7 +15,7 @@ def _is_constant(statement):
     if not isinstance(statement, ast.Assign | ast.AnnAssign) or statement.value is None:
         return False
     targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-    if not all(isinstance(target, ast.Name) for target in targets):
+    if not all(isinstance(target, ast.Name | ast.Tuple) for target in targets):
         return False
     value = statement.value
     if isinstance(value, ast.Dict) and all(isinstance(one, ast.Lambda) for one in value.values):
