@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import networkx as nx
-import numpy as np
 import pandas as pd
 import pytest
 from gmpy2 import mpq as Fraction
@@ -81,22 +80,9 @@ def test_a_trace_has_every_span_of_every_node_once(seen):
         assert sorted(busy[name]) == [(task, pytest.approx(dur)) for task, dur in wanted]
 
 
-def test_the_policy_of_a_file_stands_beside_the_papers_on_its_figure(seen):
-    names, _ = seen
-    labels = [text.get_text() for text in names["figure_4"].get_legend().get_texts()]
-    assert labels[-1] == "LLF"
-    assert {"MCDF", "EDFMN"} <= set(labels)
-    assert set(names["rows"]["policy"]) == set(labels)
-
-
-def test_two_connections_carry_twenty_of_twenty_one_units(seen):
-    best = seen[0]["best"]
-    assert best.objective == pytest.approx(21)
-    assert best.connections.tolist() == [[0, 2], [0, 0]]
-
-
 def test_a_heuristic_of_ones_own_stands_beside_the_papers(seen):
     """At home speeds 1 and 100 serve one unit at least; the best is 21 over two connections."""
+    assert seen[0]["best"].connections.tolist() == [[0, 2], [0, 0]]
     table = seen[1]["own-13c"]
     assert table.index.tolist() == ["G", "LPRG", "at_home", "best_of_ten"]
     assert table["objective"].tolist() == [21, 21, 1, 21]
@@ -106,21 +92,12 @@ def test_a_heuristic_of_ones_own_stands_beside_the_papers(seen):
 def test_an_earlier_deadline_costs_more_and_fails_less(seen):
     table = seen[1]["own-15"]
     same(table.round({"mean cost": 0}), [[0.24, 263], [0.042, 372], [0.104, 241]])
-    rise, fall = (100 * (cost / table["mean cost"].iloc[0] - 1) for cost in table["mean cost"][1:])
-    assert seen[1]["own-15 said"] == (
-        f"Of the requests 24.0% fail with Opt 1, with Opt 0.5 4.2% (cost +{rise:.0f}%), "
-        f"with mine 10.4% ({fall:.0f}%).\n"
-    )
-    assert fall < 0 < 40 < rise
 
 
 def test_a_predictor_is_given_the_past(seen):
     assert seen[1]["own-15d"].index.tolist() == ["last", "trend"]
     same(seen[1]["own-15d"], [[0.094], [0.208]])
-
-
-def test_history_is_done_first(seen):
-    assert seen[1]["own-17"].round().tolist() == [216, 177, 133]
+    assert seen[1]["own-17"].round().tolist() == [216, 177, 133]  # history is done first
 
 
 #: By the id of its cell, what a recipe must make of the jobs in it: worked by hand.
@@ -173,22 +150,6 @@ def test_a_log_of_another_format_becomes_the_table_of_65(seen, cell, tmp_path):
     assert len(jobs) == len(lines) - 1
     work = (table["run_time"] * table["processors"]).sum()
     assert (jobs["run_time"] * jobs["processors"]).sum() == work
-
-
-RECIPES = {
-    "pbs": "from_pbs", "sge": "from_sge", "gwf": "from_gwf", "helios": "from_helios",
-    "philly": "from_philly", "alibaba": "from_alibaba_2023", "batsim": "from_batsim",
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("text", RECIPES)
-def test_a_recipe_reads_a_path_as_it_reads_an_open_file(seen, tmp_path, text):
-    names = seen[0]
-    (tmp_path / "log").write_text(names[text])
-    read = names[RECIPES[text]]
-    expected = read(io.StringIO(names[text]))
-    for path in (tmp_path / "log", str(tmp_path / "log")):
-        assert read(path).to_csv() == expected.to_csv()
 
 
 def test_what_real_files_lack_is_unknown_or_left_out(seen):
@@ -260,42 +221,6 @@ def test_a_network_of_any_format_becomes_the_same_platform(seen):
         assert platform.links["max_connect"].tolist() == [10, 10]
         assert platform.routes[0, 2] == (0, 1)
     assert seen[1]["own-13h3"].tolist() == [100, 100, 100]  # every site computes its own load
-
-
-def test_a_function_is_a_policy_of_paper_c(seen):
-    assert seen[1]["own-20a"].index.tolist() == ["first free", "history", "mct"]
-    assert seen[1]["own-20a"]["mct"] <= seen[1]["own-20a"]["first free"]
-
-
-def test_a_claim_of_ones_own_is_judged_as_those_of_the_papers(seen):
-    names, shown = seen
-    text = str(shown["own-20c"])
-    assert "mine-1 is" in text
-    assert "Least laxity first refuses fewer tasks than EDFMN." in text
-    ratios = names["rows"].pivot(index=["load", "replicate"], columns="policy", values="ratio")
-    means = (ratios["EDFMN"] - ratios["LLF"]).groupby("load").mean()
-    measured = names["gain_of_least_laxity"](names["rows"]).set_index("load")["estimate"]
-    assert measured.to_dict() == pytest.approx(means.to_dict())
-
-
-def test_the_refused_share_of_a_job_log_is_that_of_checked_schedules(seen):
-    names, shown = seen
-    assert shown["own-13f"].index.tolist() == ["EDF-OPR-MN", "EDF-DLT"]
-    for policy, refused in names["refused"].items():
-        s = names["simulate"](names["job_tasks"], names["log_cluster"], policy)
-        s.check()
-        assert refused == (~s.tasks["admitted"]).mean()
-
-
-def test_a_graph_is_solved_within_its_links(seen):
-    """South and east send over two links; the hub's links carry 6, 4 and 2 at most."""
-    names, _ = seen
-    best, work = names["allocation"], names["allocation"].work
-    away = work - np.diag(np.diag(work))
-    for site, carried in enumerate((6, 4, 2)):
-        assert away[site].sum() + away[:, site].sum() <= carried + 1e-9
-    assert (work.sum(axis=0) <= np.array([10, 4, 1]) + 1e-9).all()
-    assert best.objective == pytest.approx(work.sum(axis=1).min())
 
 
 def test_a_lost_link_leaves_a_site_alone(seen):
