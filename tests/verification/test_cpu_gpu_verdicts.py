@@ -4,11 +4,9 @@ from itertools import product
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from dlsim.papers.cpu_gpu import EXISTING_SCHEMES, PROPOSED_POLICIES
-from dlsim.study.claims import judge_claim, load_claims
-from dlsim.study.measure import MEASURES
+from tests.verification.made_up import assert_judged_each_way
 
 MIXES, RIVALS = ("a", "b"), ("mct", "gpu-only", "cpu-only", "preferred", "round-robin")
 
@@ -131,14 +129,5 @@ MADE = {
 }
 
 
-@pytest.mark.parametrize("number", MADE)
-def test_a_claim_can_hold_and_can_be_contrary(number):
-    claim = next(one for one in load_claims("cpu-gpu") if one.number == number)
-    made = (MEASURES[claim.id].function(**frames) for frames in MADE[number])
-    assert [judge_claim(claim, points).word for points in made] == ["supported", "contradicted"]
-
-
-def test_every_measured_claim_was_made_up():
-    assert {f"cpu-gpu-{number}" for number in MADE} == {
-        name for name in MEASURES if name.startswith("cpu-gpu-")
-    }
+def test_every_claim_can_hold_and_can_be_contrary():
+    assert_judged_each_way("cpu-gpu", MADE)

@@ -7,9 +7,7 @@ import pandas as pd
 import pytest
 import scipy.stats
 
-from dlsim.papers import steady_state
 from dlsim.papers.steady_state import PAPER_S_HEURISTICS, mean_ratio
-from dlsim.steady import Reading, topology
 from dlsim.steady.samples import STRUCTURES
 from dlsim.study.claims import judge_claim, load_claims
 from dlsim.study.measure import MEASURES
@@ -280,8 +278,3 @@ def test_claims_without_data_are_left_open():
         number = claim.id.removeprefix("steady-state-")
         if number in ("6a", "6b", "6c", "6d", "6e", "7b", "13", "17"):
             assert judge_claim(claim, measure(number, empty)).word == "not checkable"
-
-
-def test_switches_are_those_of_the_engine_and_of_the_platforms():
-    own = {**Reading.switches(), **topology.PlatformDraw.switches()}
-    assert own == steady_state.SWITCHES
