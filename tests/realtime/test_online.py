@@ -28,7 +28,7 @@ def stream(seed, count):
 @pytest.mark.parametrize("link", ["per_task", "shared"])
 @pytest.mark.parametrize("policy", PROMISING)
 def test_an_instant_decides_as_the_simulation_does(policy, link):
-    cluster, reading, tasks = Cluster(8, 1, 100), Reading(link=link), stream(7, 24)
+    cluster, reading, tasks = Cluster(8, 1, 100), Reading(link=link), stream(7, 16)
     s = simulate(tasks, cluster, policy, reading)
     until = s.tasks["estimate"]
     arrival, sigma = tasks["arrival"].to_numpy(), tasks["sigma"].to_numpy()

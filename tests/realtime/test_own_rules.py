@@ -1,8 +1,10 @@
 """Functions of a user: an order that changes with time, a number of nodes, a partition."""
 
 import dataclasses
+import math
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numba
 import numpy as np
@@ -13,6 +15,7 @@ from dlsim.errors import InputError, ScheduleError
 from dlsim.realtime import Cluster, Policy, Reading, simulate, split_load, workload
 from dlsim.realtime.model import SPLIT_KINDS
 from tests.helpers import strategies
+from tests.helpers.refusals import refuses_each
 from tests.helpers.scale import LONG, scale_count
 from tests.twins import inserted
 from tests.twins.own import Twin
@@ -103,26 +106,12 @@ def met(name, seed):
     if partition == "umr-iit" and not case.cms:
         case = case._replace(cms=strategies.Fraction(1))
     reading = strategies.any_reading(source.choice, READINGS)
-    timed, static = order in FUNCTIONS, order if order not in FUNCTIONS else "fifo"
-    twin = Twin(
-        case.costs,
-        static,
-        nodes if nodes not in FUNCTIONS else "min",
-        partition,
-        overtake,
-        reading,
-        order if timed else None,
-        nodes if nodes in FUNCTIONS else None,
-    )
+    key, count = (rule if rule in FUNCTIONS else None for rule in (order, nodes))
+    plain = "fifo" if key else order, "min" if count else nodes, partition, overtake
+    twin = Twin(case.costs, *plain, reading, key, count)
     records = twin.run(inserted.table(case.rows, case.keys, case.user_nodes))
-    policy = policy_of(*ROWS[name])
-    return (
-        records,
-        strategies.simulate_with_keys(
-            case.table, case.cluster, policy, Reading.from_switches(reading)
-        ),
-        (case, reading),
-    )
+    given = case.table, case.cluster, policy_of(*ROWS[name]), Reading.from_switches(reading)
+    return records, strategies.simulate_with_keys(*given), (case, reading)
 
 
 @pytest.mark.parametrize("name", ROWS)
@@ -154,13 +143,6 @@ def test_functions_of_ones_own_are_called_uncompiled_whatever_the_engine():
         simulate(TASKS.head(5), CLUSTER, policy, engine="compiled")
 
 
-def test_a_table_that_names_shares_of_ones_own_which_nobody_brought_is_refused():
-    s = simulate(TASKS.head(5), CLUSTER, "EDF-DLT")
-    forged = s.runs.assign(kind=SPLIT_KINDS.index("own"))
-    with pytest.raises(ScheduleError):
-        dataclasses.replace(s, runs=forged).check()
-
-
 def test_halves_worked_by_hand():
     """Shares 4/7, 2/7, 1/7 of 14 units: sent 0-80, 80-120, 120-140, and computed as they come."""
     cluster = Cluster(3, cms=10, cps=10)
@@ -180,6 +162,10 @@ def test_the_check_sees_shares_that_are_not_the_partitions():
     chunks.loc[rows, "alpha"] = 1 / len(rows)
     with pytest.raises(ScheduleError, match=f"broken by task {task}"):
         s.check()
+    plain = simulate(TASKS.head(5), CLUSTER, "EDF-DLT")  # whose shares nobody of one's own drew
+    forged = plain.runs.assign(kind=SPLIT_KINDS.index("own"))
+    with pytest.raises(ScheduleError):
+        dataclasses.replace(plain, runs=forged).check()
 
 
 def fails(task, n, t, state):
@@ -200,63 +186,35 @@ class Weighted:
         return self.weight * task.due
 
 
-@pytest.mark.parametrize(
-    ("rules", "message"),
-    [
-        ({"order": Weighted()}, "order function order must be hashable, got Weighted"),
-        ({"partition": dict}, "it takes an unknown number of arguments"),
-        ({"order": lambda task, n: 1}, r"must take \(tasks\) .*it takes 2 arguments"),
-        ({"nodes": lambda task: 1}, r"must take \(task, t, state\) .*it takes 1 arguments"),
-        ({"partition": lambda sigma: 1}, r"must take \(sigma, release, state\)"),
-        ({"order": numba.njit(fails)}, r"(?s)Unknown attribute 'nothing'"),
-        ({"partition": numba.njit(ones)}, "a positive share per node, with the sum 1"),
-        ({"partition": halves, "nodes": "fragment"}, "nodes='min', 'all' or a function"),
-        ({"nodes": one_more, "partition": "exact-n"}, "chooses the number of nodes"),
-        ({"order": laxity, "nodes": "all", "admission": False}, "needs admission control"),
-    ],
-)
-def test_rules_that_cannot_be_used_are_refused(rules, message):
-    with pytest.raises(InputError, match=message):
-        simulate(TASKS, CLUSTER, Policy(**{"order": "edf", "nodes": "min", **rules}))
+def run(**rules):
+    return simulate(TASKS, CLUSTER, Policy(**{"order": "edf", "nodes": "min"} | rules))
 
 
-@pytest.mark.parametrize(
-    ("kind", "function", "message"),
-    [
-        ("order", lambda task, n, t, state: np.nan, "a number, not NaN; for task 0 at .* nan"),
-        (
-            "order",
-            fails,
-            r"fails\(task, n, t, state\), called for task 0 at .*, raised AttributeError",
-        ),
-        (
-            "order",
-            lambda task, n, t, state: "a",
-            r"order function <lambda>\(task, n, t, state\) must .* gave \'a\'",
-        ),
-        ("order", lambda task, n, t, state: [], r"for task 0 at .* it gave \[\]"),
-        ("nodes", lambda task, t, state: [1, 2], r"it gave \[1, 2\]"),
-        ("nodes", lambda task, t, state: state.nodes + 1, r"nodes in 0\.\.N.* it gave 11"),
-        ("nodes", lambda task, t, state: 1.5, "it gave 1.5"),
-        ("nodes", lambda task, t, state: None, "it gave None"),
-        ("partition", lambda sigma, release, state: [3.0], "shares with the sum 3"),
-        (
-            "partition",
-            lambda sigma, release, state: 1 / 0,
-            "for task 0 on .* raised ZeroDivisionError",
-        ),
-    ],
-)
-def test_what_a_plain_function_must_not_do_is_told(kind, function, message):
-    rules = {"order": "edf", "nodes": "min", kind: function}
-    with pytest.raises(InputError, match=message):
-        simulate(TASKS, CLUSTER, Policy(**rules))
-
-
-def test_an_error_is_the_cause_of_its_message():
-    with pytest.raises(InputError) as caught:
-        simulate(TASKS, CLUSTER, Policy(fails, "min"))
-    assert isinstance(caught.value.__cause__, AttributeError)
+#: Rules that cannot be used, and what a plain function must not do.
+REFUSED = [
+    (partial(run, order=Weighted()), "order function order must be hashable, got Weighted"),
+    (partial(run, partition=dict), "it takes an unknown number of arguments"),
+    (partial(run, order=lambda task, n: 1), r"must take \(tasks\) .*it takes 2 arguments"),
+    (partial(run, nodes=lambda task: 1), r"must take \(task, t, state\) .*it takes 1 arguments"),
+    (partial(run, partition=lambda sigma: 1), r"must take \(sigma, release, state\)"),
+    (partial(run, order=numba.njit(fails)), r"(?s)Unknown attribute 'nothing'"),
+    (partial(run, partition=numba.njit(ones)), "a positive share per node, with the sum 1"),
+    (partial(run, partition=halves, nodes="fragment"), "nodes='min', 'all' or a function"),
+    (partial(run, nodes=one_more, partition="exact-n"), "chooses the number of nodes"),
+    (partial(run, order=laxity, nodes="all", admission=False), "needs admission control"),
+    (partial(run, order=fails), r"fails\(task, n, t, state\), called for task 0 .* AttributeError"),
+    (partial(run, order=lambda task, n, t, state: math.nan), "a number, not NaN; for task 0"),
+    (partial(run, order=lambda task, n, t, state: "a"),
+     r"order function <lambda>\(task, n, t, state\) must .* gave \'a\'"),
+    (partial(run, order=lambda task, n, t, state: []), r"for task 0 at .* it gave \[\]"),
+    (partial(run, nodes=lambda task, t, state: [1, 2]), r"it gave \[1, 2\]"),
+    (partial(run, nodes=lambda task, t, state: state.nodes + 1), r"nodes in 0\.\.N.* it gave 11"),
+    (partial(run, nodes=lambda task, t, state: 1.5), "it gave 1.5"),
+    (partial(run, nodes=lambda task, t, state: None), "it gave None"),
+    (partial(run, partition=lambda sigma, release, state: [3.0]), "shares with the sum 3"),
+    (partial(run, partition=lambda sigma, release, state: 1 / 0), "for task 0 on .* ZeroDivision"),
+]  # fmt: skip
+test_rules_that_cannot_be_used_are_refused = refuses_each(REFUSED)
 
 
 def test_threads_get_each_their_own_errors():
