@@ -35,13 +35,16 @@ def text_of(name):
     return one_line(text.replace('\\"', '"') if path.suffix == ".toml" else text)
 
 
-@pytest.mark.parametrize("finding", FINDINGS, ids=lambda one: f"{one.paper}: {one.sentence[:50]}")
-def test_texts_hold_what_the_tables_say(finding):
-    assert list(finding.failures()) == []  # else the words are no longer true: rewrite them
-    sentence = finding.rendered()
-    # else a number has changed: run .ci/render_findings
-    assert [name for name in finding.texts if sentence not in text_of(name)] == []
-    assert finding.values or finding.holds
+def test_texts_hold_what_the_tables_say():
+    assert [one for finding in FINDINGS for one in finding.failures()] == []  # else: rewrite them
+    missing = [
+        f"{name}: {finding.rendered()}"
+        for finding in FINDINGS
+        for name in finding.texts
+        if finding.rendered() not in text_of(name)
+    ]
+    assert missing == []  # else a number has changed: run .ci/render_findings
+    assert all(finding.values or finding.holds for finding in FINDINGS)
 
 
 def test_data_readme_has_the_sizes_of_the_runs():  # else run .ci/render_findings
@@ -155,25 +158,19 @@ def test_no_number_stands_without_a_finding():
     assert [one for name, text in parts_to_check() for one in numbers_left(name, text)] == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_number_without_a_finding_is_found_and_what_is_no_result_needs_none():
+    for text in (
         "It refuses 5 points fewer.",
         "It is better at load 0.7, up to 3 %.",
         "By two to four points it is better.",
-        "The paper says 81 %.",
         "At full scale, as Figure 4 shows, 12 of 15 differ (95 %).",
-    ],
-)
-def test_a_number_without_a_finding_is_found(text):
-    assert numbers_left("README.md", text)
-
-
-@pytest.mark.parametrize(
-    "text", ["As Figure 4 and section 6.1 say (95 % confidence), in 2006.", "See `x[1]` and $x^2$."]
-)
-def test_what_is_no_result_needs_no_finding(text):
-    assert numbers_left("README.md", text) == []
+    ):
+        assert numbers_left("README.md", text), text
+    for text in (
+        "As Figure 4 and section 6.1 say (95 % confidence), in 2006.",
+        "See `x[1]` and $x^2$.",
+    ):
+        assert numbers_left("README.md", text) == []
 
 
 def test_no_text_waits_for_a_sentence():
@@ -226,84 +223,65 @@ def test_a_number_that_a_table_lacks_is_refused(made_up):
         finding.rendered(folder)
 
 
-@pytest.mark.parametrize(
-    ("take", "number"),
-    [
-        ("least", -0.25),
-        ("most", 0.5),
-        ("mean", 0.125),
-        ("sum", 0.25),
-        ("count", 2),
-        ("different", 2),
-    ],
-)
-def test_rows_make_one_number(made_up, take, number):
-    value = Value(table="t", column="estimate", where={"policy": "A"}, take=take)
-    assert look_up(value, made_up[0]) == number
+def test_rows_make_one_number(made_up):
+    numbers = {"least": -0.25, "most": 0.5, "mean": 0.125, "sum": 0.25, "count": 2, "different": 2}
+    for take, number in numbers.items():
+        value = Value(table="t", column="estimate", where={"policy": "A"}, take=take)
+        assert look_up(value, made_up[0]) == number, take
     assert look_up(Value("t", unless={"policy": ["A"]}, take="count"), made_up[0]) == 1
 
 
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [
-        (Value("t", {"policy": "A"}, column="estimate"), "2 rows instead of one"),
-        (Value("t", {"policy": "C"}, column="estimate", take="most"), "0 rows instead of one"),
-        (Value("t", {"polcy": "A"}, column="estimate"), "no column 'polcy' among policy, load"),
-        (Value("t", column="estmate", take="most"), "no column 'estmate' among policy, load"),
-        (Value("none", column="x"), "no table is called none.csv"),
-    ],
-)
-def test_a_value_that_is_no_number_is_refused(made_up, value, words):
-    with pytest.raises(InputError, match=words):
-        look_up(value, made_up[0])
+NO_NUMBERS = [
+    (Value("t", {"policy": "A"}, column="estimate"), "2 rows instead of one"),
+    (Value("t", {"policy": "C"}, column="estimate", take="most"), "0 rows instead of one"),
+    (Value("t", {"polcy": "A"}, column="estimate"), "no column 'polcy' among policy, load"),
+    (Value("t", column="estmate", take="most"), "no column 'estmate' among policy, load"),
+    (Value("none", column="x"), "no table is called none.csv"),
+]
+WRONG_FILES = [
+    ("values.low", "values.lwo", "places .* need values of these names"),
+    ("times = -100", "tims = -100", "no field is called 'tims'"),
+    ("[[mcdf]]", "[[mcfd]]", "no field is called 'mcfd'"),
+]
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        ("values.low", "values.lwo", "places .* need values of these names"),
-        ("times = -100", "tims = -100", "no field is called 'tims'"),
-        ("[[mcdf]]", "[[mcfd]]", "no field is called 'mcfd'"),
-    ],
-)
-def test_a_file_of_findings_that_is_wrong_is_refused(made_up, old, new, words):
-    path = made_up[0] / "findings.toml"
-    path.write_text(FILE.replace(old, new))
-    with pytest.raises(InputError, match=words):
-        load_findings(path)
+def test_what_is_no_number_and_a_wrong_file_of_findings_are_refused(made_up):
+    folder, _ = made_up
+    for value, words in NO_NUMBERS:
+        with pytest.raises(InputError, match=words):
+            look_up(value, folder)
+    for old, new, words in WRONG_FILES:
+        (folder / "findings.toml").write_text(FILE.replace(old, new))
+        with pytest.raises(InputError, match=words):
+            load_findings(folder / "findings.toml")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_new_numbers_are_written_into_a_text(made_up):
+    folder, finding = made_up
+    for text in (
         'So A is "26 %" at load 0.1, B 7.',
         'So A is \\"26 %\\" at load 0.1, B 7.',
         'So A\nis "26 %" at\nload 0.1, B 7.',
-    ],
-)
-def test_new_numbers_are_written_into_a_text(made_up, text):
-    folder, finding = made_up
-    new = finding.updated(text, folder)
-    assert new == text.replace("26", "25").replace("B 7", "B 1,234.5")
-    assert finding.updated(new, folder) == new
+    ):
+        new = finding.updated(text, folder)
+        assert new == text.replace("26", "25").replace("B 7", "B 1,234.5")
+        assert finding.updated(new, folder) == new
     assert finding.updated("A is 26 at load 0.1", folder) == "A is 26 at load 0.1"
 
 
 def test_the_command_writes_new_numbers_into_every_text(tmp_path):
-    for name in {name for finding in FINDINGS for name in finding.texts}:
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes((ROOT / name).read_bytes())
+    names = {name for finding in FINDINGS for name in finding.texts}
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
     wrong = ["README.md", "data/figures.toml", "notebooks/00-start-here.ipynb"]
     for name in wrong:
-        path = tmp_path / name
-        text = path.read_text("utf-8")
+        text = (tmp_path / name).read_text("utf-8")
         here = [one for one in FINDINGS if name in one.texts and one.values]
         finding = next(one for one in here if one.rendered() in text)
         false = finding.sentence.format_map(dict.fromkeys(finding.values, "1.5"))
-        path.write_text(text.replace(finding.rendered(), false), "utf-8")
+        (tmp_path / name).write_text(text.replace(finding.rendered(), false), "utf-8")
     command = [sys.executable, ROOT / ".ci" / "render_findings", tmp_path]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.stdout.splitlines() == [f"{name}: new numbers" for name in wrong]
-    for name in {name for finding in FINDINGS for name in finding.texts}:
-        assert (tmp_path / name).read_bytes() == (ROOT / name).read_bytes()
+    assert all((tmp_path / name).read_bytes() == (ROOT / name).read_bytes() for name in names)
