@@ -12,11 +12,11 @@ import pytest
 from PIL import Image
 
 from dlsim.errors import InputError
-from dlsim.files import shared_file
+from dlsim.files import shared_file, suite_notebooks
 from dlsim.output_folder import OutputFolder
 from dlsim.study import pages, scorecard
 from dlsim.study.claims import VERDICTS, Verdict, load_claims, read_scorecard, reference_of
-from dlsim.study.notebooks import run_all
+from tests.verification.executed import in_one_space
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -68,16 +68,13 @@ def test_only_a_quick_run_of_what_is_shipped_stands_beside_the_reference(run, ch
     assert (ours["reference"].item(), ours["agreement"].item()) == ("", "")
 
 
-@pytest.mark.parametrize("text", ["", "id,verdict\na,supported\n", "\0\0", 'id,"\n'])
-def test_what_is_no_scorecard_is_refused(run, text):
-    (run / "data" / "bricks-claims.csv").write_text(text)
-    with pytest.raises(InputError, match=r"bricks-claims\.csv.*run dlsim reproduce again"):
-        pages.read_scorecards(run)
-
-
-def test_an_unknown_verdict_is_refused(run):
-    frame = pd.DataFrame([row("bricks-2a") | {"verdict": "maybe"}])
-    frame.to_csv(run / "data" / "bricks-claims.csv", index=False)
+def test_what_is_no_scorecard_is_refused(run):
+    path = run / "data" / "bricks-claims.csv"
+    for text in ("", "id,verdict\na,supported\n", "\0\0", 'id,"\n'):
+        path.write_text(text)
+        with pytest.raises(InputError, match=r"bricks-claims\.csv.*run dlsim reproduce again"):
+            pages.read_scorecards(run)
+    pd.DataFrame([row("bricks-2a") | {"verdict": "maybe"}]).to_csv(path, index=False)
     with pytest.raises(InputError, match="'maybe'"):
         pages.read_scorecards(run)
 
@@ -102,21 +99,17 @@ def test_counts_and_picture_agree(run):
 def test_the_table_of_claims_has_each_once_with_both_verdicts(run):
     """The run judged two claims of paper B; all others have the verdict at full scale alone."""
     html = pages.show_claims(pages.read_scorecards(run), run).data
-    rows = re.findall(r'<tr id="claim-(.+?)".*?</tr>', html, re.S)
-    assert rows == [claim.id for claim in load_claims()]
+    rows = dict(re.findall(r'<tr id="claim-(.+?)"(.*?)</tr>', html, re.S))
+    assert list(rows) == [claim.id for claim in load_claims()]
     known = pd.concat(read_scorecard(reference_of(one)) for one in ("bricks", "mcdf"))
-    known = known.set_index("id")["verdict"]
     own = {"bricks-2a": ("contradicted", "CONTRADICTS"), "bricks-3": ("supported", "agrees")}
-    for name, at_full_scale in known.items():
-        cells = re.search(rf'<tr id="claim-{name}".*?</tr>', html, re.S)[0].split("<td>")
-        *_, full, here = (unescape(re.sub("<.+?>", " ", cell)) for cell in cells)
-        assert f"{VERDICTS[at_full_scale].symbol} {at_full_scale}" in full
-        if name in own:
-            word, agreement = own[name]
-            assert f"{VERDICTS[word].symbol} {word}" in here
-            assert here.split()[-1] == agreement
-        else:
-            assert not here.strip()
+    for name, at_full_scale in known.set_index("id")["verdict"].items():
+        cells = [unescape(re.sub("<.+?>", " ", cell)) for cell in rows[name].split("<td>")]
+        assert f"{VERDICTS[at_full_scale].symbol} {at_full_scale}" in cells[-2]
+        assert f'data-verdict="{at_full_scale.replace(" ", "-")}"' in cells[0]
+        word, agreement = own.get(name, ("", ""))
+        assert agreement in cells[-1].split()[-1:] or not agreement
+        assert f"{VERDICTS[word].symbol} {word}" in cells[-1] if word else not cells[-1].strip()
     assert "30 [20, 40] points" in html
     assert "<b> &" not in html
     assert "&lt;b&gt; &amp; co" in html
@@ -146,24 +139,17 @@ def test_the_scorecard_of_a_notebook_is_a_line_per_claim_with_its_reasons_folded
 
 
 def test_the_notebook_reads_the_run_it_belongs_to(run):
-    (result,) = run_all(["90-scorecard"], out=run)
-    assert (result.status, result.error) == ("ok", "")
-    text = result.path.read_text("utf-8")
-    assert "this run: quick scale, seed 3" in text
-    shown = {
-        cell["id"]: "".join(map(str, cell["outputs"]))
-        for cell in json.loads(text)["cells"]
-        if cell["cell_type"] == "code"
-    }
-    assert "bricks-2a" in shown["contradictions"]
-    assert "bricks-3" not in shown["contradictions"]
-    assert "mcdf-2" in shown["changes"]
-    assert "rare counts" in shown["errors"]
-    assert text.count('id=\\"claim-') == len(load_claims())
+    displayed = []
+    given = {"out": str(run), "display": lambda *some: displayed.extend(some)}
+    _, shown = in_one_space(suite_notebooks()["90-scorecard"], run, given)
+    assert "this run: quick scale, seed 3" in shown["origins"].to_html()
+    assert shown["claims"].data.count('id="claim-') == len(load_claims())
+    assert "bricks-2a" in shown["contradictions"].data
+    assert "bricks-3" not in shown["contradictions"].data
+    assert "mcdf-2" in shown["changes"].data
+    assert "rare counts" in "".join(one.data for one in displayed)
     with Image.open(run / "figures" / "suite-counts.png") as picture:
         assert len(picture.convert("RGB").getcolors(1 << 16)) > 20  # a blank one has one colour
-    about = json.loads(text)["metadata"]["papermill"]
-    assert (about["input_path"], about["output_path"]) == ("90-scorecard.ipynb",) * 2
 
 
 def test_the_changelog_ends_at_the_reference():
@@ -182,16 +168,16 @@ def test_results_that_contradict_the_reference_too_often_are_refused(tmp_path):
     spec = importlib.util.spec_from_file_location("check_results", ROOT / ".ci/check_results.py")
     check = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(check)
+
+    def faults():
+        record = {"problems": [], "notebooks": [], "claims": said, "figures": []}
+        (tmp_path / "run.json").write_text(json.dumps(record))
+        return " ".join(check.faults(tmp_path))
+
+    (tmp_path / "report.html").write_text("</html>")
     for against, refused in ((3, False), (5, True)):
         for row in said[:against]:
             row["agreement"] = "CONTRADICTS"
-        record = {"problems": [], "notebooks": [], "claims": said, "figures": []}
-        (tmp_path / "run.json").write_text(json.dumps(record))
-        (tmp_path / "report.html").write_text("</html>")
-        found = [fault for fault in check.faults(tmp_path) if "contradicts" in fault]
-        assert bool(found) == refused, against
+        assert ("contradicts" in faults()) == refused, against
     said[7]["experiment"] = "changed"
-    (tmp_path / "run.json").write_text(json.dumps(record))
-    assert any(
-        "another experiment than the shipped one: p-7" in one for one in check.faults(tmp_path)
-    )
+    assert "another experiment than the shipped one: p-7" in faults()
