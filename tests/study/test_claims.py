@@ -377,16 +377,6 @@ def test_the_headline_counts_verdicts():
     assert said.endswith(", 0 not checkable, 1 stronger than claimed")
 
 
-def test_what_claims_toml_says_stands_beside_the_numbers():
-    shown = with_sentences(read_scorecard(reference_of("mcdf"))).set_index("id")
-    known = {one.id: one for one in load_claims("mcdf")}
-    assert shown.loc["mcdf-2", "printed"] == "99 %"
-    for name, row in shown.iterrows():
-        one = known[name]
-        assert (row["claim"], row["where"], row["whose"]) == (one.text, one.where, one.whose)
-        assert row["figure"] == one.figure
-
-
 #: Claims, the estimates of their points (intervals of width 0.001), and the verdict.
 EXCEEDED = [
     ("about", (0.1,), "more", (0.2, 0.3), "stronger than claimed"),  # beyond 12 % everywhere

@@ -29,9 +29,8 @@ BIMODAL = (
 
 
 @pytest.fixture(autouse=True)
-def _no_session():
+def _no_module():
     yield
-    session._OPEN.clear()
     sys.modules.pop("figures", None)
 
 
@@ -103,26 +102,23 @@ def judge_figures(folder, monkeypatch, change=("", ""), **parameters):
 
 def test_what_is_shipped_is_compared_with_the_reference(tmp_path, monkeypatch):
     (tmp_path / "rules.py").write_text(RULES)
-    for parameters in ({}, {"policies": [f"{tmp_path / 'rules.py'}:mine"]}, {"seed": 3}):
-        said, shown, row = judge_figures(tmp_path, monkeypatch, **parameters)
-        assert "our experiment" not in said + shown
-        assert row["experiment"] == "as shipped"
-        assert row["reference"] == "mixed"
-        assert row["agreement"]
+    parameters = {"policies": [f"{tmp_path / 'rules.py'}:mine"], "seed": 3}
+    said, shown, row = judge_figures(tmp_path, monkeypatch, **parameters)
+    assert "our experiment" not in said + shown
+    assert (row["experiment"], row["reference"]) == ("as shipped", "mixed")
+    assert row["agreement"]
 
 
-@pytest.mark.parametrize(
-    ("change", "parameters"),
-    [
-        (BIMODAL, {}),
-        (("", ""), {"loads": [0.7]}),
-        (("", ""), {"reading": {"link": "shared"}}),
-        (("| yours\n", '| yours | {"FIFOANNA": "EDFANNA"}\n'), {}),
-    ],
-    ids=["bimodal sizes", "other loads", "a reading", "another policy in its place"],
-)
-def test_a_changed_experiment_is_the_users_own(tmp_path, monkeypatch, change, parameters):
-    said, shown, row = judge_figures(tmp_path, monkeypatch, change, **parameters)
+CHANGES = {
+    "a reading": (("", ""), {"reading": {"link": "shared"}}),
+    "another policy in its place": (("| yours\n", '| yours | {"FIFOANNA": "EDFANNA"}\n'), {}),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_changed_experiment_is_the_users_own(tmp_path, monkeypatch, change):
+    code, parameters = CHANGES[change]
+    said, shown, row = judge_figures(tmp_path, monkeypatch, code, **parameters)
     assert "**Your experiment: mcdf-2 is " in said
     assert "your experiment: " in shown
     assert (row["experiment"], row["reference"], row["agreement"]) == ("changed", "", "")

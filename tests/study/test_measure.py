@@ -95,14 +95,8 @@ def test_a_trend_is_a_slope_times_the_axis_by_hand():
 
 
 def test_differences_leads_and_ratios_by_hand():
-    frame = pd.DataFrame(
-        {
-            "load": 1.0,
-            "replicate": [0, 0, 1, 1],
-            "policy": ["a", "b"] * 2,
-            "ratio": [0.1, 0.4, 0.2, 0.3],
-        }
-    )
+    runs = {"replicate": [0, 0, 1, 1], "policy": ["a", "b"] * 2, "ratio": [0.1, 0.4, 0.2, 0.3]}
+    frame = pd.DataFrame(runs | {"load": 1.0})
     table = pivot_policies(frame, ["load"])
     assert differences(table, {"less": ("b", "a")})["less"].tolist() == pytest.approx([0.3, 0.1])
     assert difference_to(table, "a", ["b"])["b"].tolist() == pytest.approx([0.3, 0.1])

@@ -1,7 +1,9 @@
 """Notebooks in batch: refused parameters, hidden failures, limits, interrupts, reuse."""
 
+import base64
 import json
 import re
+import struct
 import threading
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from dlsim.study import notebooks
 from dlsim.study.notebook_process import first_problem
 from dlsim.study.notebooks import check_parameters, find_notebook, parameters_of, run_all
 from tests.helpers.small_notebooks import PARAMETERS, write_notebook
+from tests.study.test_pictures import DRAW, FOR_A_PAPER, START
 
 ROOT = Path(__file__).parents[2]
 WIDGET = """import ipywidgets as widgets
@@ -49,47 +52,45 @@ def test_parameters_are_listed_with_their_types(book):
     assert (known["scale"], known["loads"], known["bare"]) == ("str", "list[float]", "int")
 
 
-@pytest.mark.parametrize(
-    ("given", "value"),
-    [
-        ({"runs": 3}, 3),
-        ({"runs": "3"}, 3),
-        ({"scale": "3"}, "3"),  # a text stays one
-        ({"scale": "'); import os"}, "'); import os"),
-        ({"width": 2}, 2),
-        ({"width": "1e-3"}, 0.001),
-        ({"wide": True}, True),
-        ({"wide": "yes"}, True),
-        ({"wide": "False"}, False),
-        ({"loads": "[0.25, 1]"}, [0.25, 1]),
-        ({"loads": (0.25,)}, (0.25,)),
-        ({"reading": "link=shared,late=drop"}, {"link": "shared", "late": "drop"}),
-        ({"reading": '{"link": "shared"}'}, {"link": "shared"}),
-        ({"reading": {"a": [1, None, True, {"b": 0.5}]}}, {"a": [1, None, True, {"b": 0.5}]}),
-    ],
-)
-def test_good_parameters(book, given, value):
-    (checked,) = check_parameters(book, given).values()
-    assert checked == value
-    assert type(checked) is type(value)
+GOOD = [
+    ({"runs": "3"}, 3),
+    ({"scale": "3"}, "3"),  # a text stays one
+    ({"scale": "'); import os"}, "'); import os"),
+    ({"width": 2}, 2),
+    ({"width": "1e-3"}, 0.001),
+    ({"wide": "yes"}, True),
+    ({"wide": "False"}, False),
+    ({"loads": "[0.25, 1]"}, [0.25, 1]),
+    ({"loads": (0.25,)}, (0.25,)),
+    ({"reading": "link=shared,late=drop"}, {"link": "shared", "late": "drop"}),
+    ({"reading": '{"link": "shared"}'}, {"link": "shared"}),
+    ({"reading": {"a": [1, None, True, {"b": 0.5}]}}, {"a": [1, None, True, {"b": 0.5}]}),
+]
+
+
+def test_good_parameters(book):
+    for given, value in GOOD:
+        (checked,) = check_parameters(book, given).values()
+        assert (checked, type(checked)) == (value, type(value)), given
+
+
+BAD = {
+    "runs": (1.5, "1.5", True, None, "three", "__import__('os')"),
+    "width": (float("inf"), "nan", "1e999", "Infinity", False, 10**400),
+    "wide": (1, "1"),
+    "scale": (3, None),
+    "loads": (0.5, "0.5", [float("nan")], {"a": 1}),
+    "reading": ([1], {"a": object()}, {"a": float("inf")}, "link"),
+    "bare": ("x y",),
+}
 
 
 @pytest.mark.parametrize(
-    "given",
-    [
-        *({"runs": value} for value in (1.5, "1.5", True, None, "three", "__import__('os')")),
-        *({"width": value} for value in (float("inf"), "nan", "1e999", "Infinity", False, 10**400)),
-        *({"wide": value} for value in (1, "1")),
-        *({"scale": value} for value in (3, None)),
-        *({"loads": value} for value in (0.5, "0.5", [float("nan")], {"a": 1})),
-        *({"reading": value} for value in ([1], {"a": object()}, {"a": float("inf")}, "link")),
-        {"bare": "x y"},
-    ],
+    ("name", "value"), [(name, value) for name, values in BAD.items() for value in values]
 )
-def test_ill_typed_parameters_are_refused_by_name(book, given):
-    ((name, _),) = given.items()
+def test_ill_typed_parameters_are_refused_by_name(book, name, value):
     with pytest.raises(InputError, match=rf"good\.ipynb: parameter {name} must be a finite"):
-        check_parameters(book, given)
+        check_parameters(book, {name: value})
 
 
 def test_unknown_parameters_are_refused_naming_the_known(book):
@@ -105,12 +106,12 @@ def test_a_notebook_without_parameters_takes_none(tmp_path):
         check_parameters(tmp_path / "plain.ipynb", {"runs": 1})
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "3", '{"cells": 3}', "\0", '{"nbformat": 4}'])
-def test_what_is_no_notebook_is_refused(tmp_path, text):
+def test_what_is_no_notebook_is_refused(tmp_path):
     path = tmp_path / "broken {x}.ipynb"
-    path.write_text(text)
-    with pytest.raises(InputError, match="not a notebook that can be run"):
-        parameters_of(path)
+    for text in ("", "{", "[]", "3", '{"cells": 3}', "\0", '{"nbformat": 4}'):
+        path.write_text(text)
+        with pytest.raises(InputError, match="not a notebook that can be run"):
+            parameters_of(path)
 
 
 def test_notebooks_are_found_by_name_or_refused(tmp_path, monkeypatch):
@@ -132,7 +133,7 @@ def batch(tmp_path_factory):
     """A good notebook, and some that fail in their own ways, run once."""
     folder = tmp_path_factory.mktemp("batch {with} braces")
     cells = {
-        "good": [RESULT],
+        "good": [RESULT, START, FOR_A_PAPER, DRAW, f"{DRAW.replace('1, 2', '2, 1')};"],
         "bad": ["1 / 0", "print('never')"],
         "widget": [WIDGET, "1 + 1"],
         "dies": ["import os; os._exit(1)", "2"],
@@ -140,7 +141,7 @@ def batch(tmp_path_factory):
     }
     books = [write_notebook(folder / f"{name}.ipynb", *some) for name, some in cells.items()]
     parameters = {"runs": 3, "loads": "[0.25]", "reading": {"link": "shared"}}
-    common = {"out": folder / "out", "parameters": parameters}
+    common = {"out": folder / "out", "parameters": parameters, "figures": "pdf", "latex": True}
     return books, common, run_all(books, jobs=2, **common)
 
 
@@ -158,30 +159,39 @@ def test_a_good_notebook_appears_under_its_name(batch):
     assert (about["input_path"], about["output_path"]) == ("good.ipynb",) * 2
 
 
-@pytest.mark.parametrize(
-    ("place", "message"),
-    [
-        (1, r"bad\.ipynb failed: code cell 3: ZeroDivisionError"),
-        (2, r"widget\.ipynb failed: inside a widget: ValueError"),
-        (3, r"dies\.ipynb failed: code cell 3: DeadKernelError"),
-        (4, r"leaves\.ipynb failed: code cell 3: SystemExit"),
-    ],
-)
-def test_a_failed_notebook_is_kept_under_a_name_that_says_so(batch, place, message):
+def test_a_notebook_shows_the_pictures_that_were_written_and_leaves_those_for_a_paper(batch):
     _, common, results = batch
-    result = results[place]
-    assert result.status == "failed"
-    assert re.match(message, result.error), result.error
-    assert result.path.name == f"{result.name}.failed.ipynb"
-    assert result.path.exists()
-    assert not (common["out"] / "notebooks" / f"{result.name}.ipynb").exists()
+    figures = common["out"] / "figures"
+    assert (figures / "theory-mine.pdf").read_bytes().startswith(b"%PDF")
+    table = (common["out"] / "data" / "theory-mine.tex").read_text()
+    assert r"a\_b & $0.350 \pm 0.050$ \\" in table
+    shown = [
+        [out for out in cell.get("outputs", []) if "image/png" in out.get("data", {})]
+        for cell in nbformat.read(results[0].path, 4).cells
+    ][-2:]
+    assert [len(one) for one in shown] == [1, 1]  # shown once
+    written = (figures / "theory-one.png").read_bytes()
+    first, second = (base64.b64decode(one[0].data["image/png"]) for one in shown)
+    assert first != second == written
+    (width, height), told = struct.unpack(">ii", written[16:24]), shown[1][0].metadata["image/png"]
+    assert told["width"] / width == pytest.approx(told["height"] / height, rel=0.01)
+    assert told["width"] < width
 
 
-def test_nothing_half_done_is_left(batch):
+def test_a_failed_notebook_is_kept_under_a_name_that_says_so(batch):
     _, common, results = batch
+    messages = [
+        r"bad\.ipynb failed: code cell 3: ZeroDivisionError",
+        r"widget\.ipynb failed: inside a widget: ValueError",
+        r"dies\.ipynb failed: code cell 3: DeadKernelError",
+        r"leaves\.ipynb failed: code cell 3: SystemExit",
+    ]
+    for result, message in zip(results[1:], messages, strict=True):
+        assert result.status == "failed"
+        assert re.match(message, result.error), result.error
+        assert result.path == common["out"] / "notebooks" / f"{result.name}.failed.ipynb"
     names = {path.name for path in (common["out"] / "notebooks").iterdir()}
-    failed = {f"{result.name}.failed.ipynb" for result in results[1:]}
-    assert names == {"good.ipynb", ".good.stamp.json"} | failed
+    assert names == {"good.ipynb", ".good.stamp.json", *(one.path.name for one in results[1:])}
     assert not (common["out"] / notebooks.RUNNING_FOLDER).exists()
 
 
@@ -218,33 +228,30 @@ def test_a_finished_notebook_is_not_run_again_until_something_changes(batch, mon
     assert len(run) == 1
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "notebooks/good.ipynb",
-        "notebooks/bad.failed.ipynb",
-        "notebooks/.good.stamp.json",
-        "data/good.csv",
-        "notebooks/dies.ipynb",  # of a person, where dlsim would write
-        notebooks.RUNNING_FOLDER,
-    ],
+MINE = (
+    "notebooks/good.ipynb",
+    "notebooks/bad.failed.ipynb",
+    "notebooks/.good.stamp.json",
+    "data/good.csv",
+    "notebooks/dies.ipynb",  # of a person, where dlsim would write
+    notebooks.RUNNING_FOLDER,
 )
-@pytest.mark.parametrize("force", [True, False])
-def test_results_that_a_person_changed_are_refused_before_anything_runs(
-    batch, monkeypatch, name, force
-):
+
+
+@pytest.mark.parametrize("name", MINE)
+def test_results_that_a_person_changed_are_refused_before_anything_runs(batch, monkeypatch, name):
     books, common, _ = batch
     file = common["out"] / name
     kept = file.read_bytes() if file.exists() else None
     monkeypatch.setattr(notebooks, "run_notebook", lambda *job: pytest.fail("it ran"))
     file.write_text("mine")
-    said = f"{file}: not as dlsim wrote it; .*choose a new or empty folder with --out"
-    with pytest.raises(InputError, match=said.replace("{", r"\{").replace("}", r"\}")):
-        run_all(books, **common, force=force)
+    said = f"{re.escape(str(file))}: not as dlsim wrote it; .*choose a new or empty folder"
+    for force in (True, False):
+        with pytest.raises(InputError, match=said):
+            run_all(books, **common, force=force)
     assert file.read_text() == "mine"
-    if kept is None:
-        file.unlink()
-    else:
+    file.unlink()
+    if kept is not None:
         file.write_bytes(kept)
 
 
@@ -318,15 +325,10 @@ def test_nothing_is_started_after_an_interrupt(tmp_path):
 # ------------------------------------------------------------------ whole or not
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda cell: None, ""),
-        (lambda cell: cell.update(execution_count=None), "code cell 1 did not run to its end"),
-        (lambda cell: cell.update(source="  \n", execution_count=None), ""),
-    ],
-)
-def test_existence_is_not_success(change, message):
+def test_existence_is_not_success():
     done = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1", execution_count=1)])
-    change(done.cells[0])
-    assert first_problem(done) == message
+    assert first_problem(done) == ""
+    done.cells[0].execution_count = None
+    assert first_problem(done) == "code cell 1 did not run to its end"
+    done.cells[0].source = "  \n"
+    assert first_problem(done) == ""

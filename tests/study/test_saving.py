@@ -13,13 +13,6 @@ LOADS = (0.1, 0.5, 1.0)
 POLICIES = ("MCDF", "EDFMN", "FIFOAN")
 
 
-@pytest.fixture(autouse=True)
-def nothing_open():
-    yield
-    plt.close("all")
-    session._OPEN.clear()
-
-
 @pytest.fixture
 def run(monkeypatch, tmp_path):
     """Open sessions in which one sweep ran, whose digest is the shipped one or another."""

@@ -6,7 +6,6 @@ import re
 from html import unescape
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 from PIL import Image
@@ -91,7 +90,6 @@ def test_counts_and_picture_agree(run):
     for paper in counts.index:
         for word, number in counts.loc[paper].items():
             assert not number or f"{VERDICTS[word].symbol} {number}" in texts
-    plt.close("all")
     with pytest.raises(InputError, match="needs claims"):
         pages.plot_counts(frame[:0])
 

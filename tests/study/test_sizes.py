@@ -20,9 +20,8 @@ def test_full_scale_is_the_size_of_papers_m_and_i_and_quick_that_of_paper_b():
 
 def test_a_size_stands_beside_what_the_paper_states():
     mcdf, steady = rows_of("mcdf"), rows_of("steady-state")
-    assert mcdf["time units in which tasks arrive"] == [
-        *("mcdf", "1,000,000 (6.1)", "100,000 (10 %)", "1,000,000")
-    ]
+    stated = ["1,000,000 (6.1)", "100,000 (10 %)", "1,000,000"]
+    assert mcdf["time units in which tasks arrive"] == ["mcdf", *stated]
     # 43 sizes of 16 platforms; 8 sizes at 8 connectivities, 12 platforms each
     assert steady["Tiers-like platforms"][1:] == ["29,298 (6.1)", "30 (0.1 %)", "688 (2.3 %)"]
     assert steady["random platforms"][-1] == "768 (0.28 %)"
