@@ -18,12 +18,12 @@ from tests.helpers.small_notebooks import write_notebook
 
 ROOT = Path(__file__).parents[1]
 CODE = "import sys; from dlsim.cli import main; sys.exit(main(sys.argv[1:]))"
-#: A notebook that says where its dlsim is, where that of its sweep's workers is, and that the
-#: folder of the package shadows no module of Python.
+#: A notebook that says where its dlsim is, where that of its sweep's workers is, that neither its
+#: own folder nor that of the package shadows a module of Python, and what it finds in its folder.
 SAY = """
-import random, time
-import dlsim
-from dlsim.study import sweep, sweeps
+import helper, random, time
+import dlsim, pandas as pd
+from dlsim.study import save, start, sweep, sweeps
 
 def place(k, seed):
     import importlib.util, random, sys
@@ -37,7 +37,11 @@ table = sweep(place, {"k": [0, 1, 2]}, 1, jobs=2)
 engines = {file.rpartition("/realtime")[0] for file in table["engine"]}
 found = {dlsim.__file__, *table["place"], *engines}
 print("found", sorted(found), {random.__file__, *table["random"]})
+print(open("numbers.csv").read(), helper.answer, runs)
+start("mcdf", out, scale, seed, runs, jobs, reading)
+save("mcdf-mine", pd.DataFrame({"a": [1]}))
 """
+TEXT = "# Mine\n\n![p](p.png) ![s](../secret.png)"
 
 
 @pytest.fixture(scope="module")
@@ -64,21 +68,43 @@ def run(words, folder, **environment):
 WAYS = [(["-P", "-c", CODE], "."), (["-P", "-c", CODE], "FOLDER"), (["-m", "dlsim"], "")]
 
 
-@pytest.mark.parametrize(("words", "path"), WAYS if TRIES_ALL else WAYS[:1])
-def test_a_notebook_and_its_workers_run_the_clone(clone, tmp_path, words, path):
-    (tmp_path / "mine").mkdir()
-    source = write_notebook(tmp_path / "mine" / "own.ipynb", SAY)
-    path = path.replace("FOLDER", str(clone))
-    words = [*words, "run", str(source), "--out", str(tmp_path / "out")]
-    done = run(words, clone, PYTHONPATH=path, DLSIM_CACHE=str(tmp_path / "cache"))
+@pytest.fixture(scope="module", params=WAYS if TRIES_ALL else WAYS[:1])
+def ran(request, clone, tmp_path_factory):
+    """The run of a notebook of the user in the clone: its results, and what the command said."""
+    folder = tmp_path_factory.mktemp("user")
+    mine = folder / "mine"
+    mine.mkdir()
+    (mine / "numbers.csv").write_text("a\n1\n")
+    (mine / "helper.py").write_text("answer = 42")
+    (mine / "random.py").write_text("raise SystemExit")
+    for picture in (mine / "p.png", folder / "secret.png"):
+        shutil.copy(ROOT / "data" / "figures" / "mcdf-fig5.png", picture)
+    source = write_notebook(mine / "own.ipynb", SAY, text=TEXT)
+    words, path = request.param[0], request.param[1].replace("FOLDER", str(clone))
+    words = [*words, "run", str(source), "-p", "runs", "7"]
+    done = run(words, clone, PYTHONPATH=path, DLSIM_CACHE=str(folder / "cache"))
     assert done.returncode == 0, done.stderr
-    said = (tmp_path / "out" / "notebooks" / "own.ipynb").read_text()
+    return clone / "results" / "own", done.stdout
+
+
+def test_a_notebook_and_its_workers_run_the_clone(clone, ran):
+    said = (ran[0] / "notebooks" / "own.ipynb").read_text()
     (found,) = re.findall(r"found \[.*\}", said)
     assert set(re.findall(r"'([^']+dlsim[^']*)'", found)) == {
         str(clone / "dlsim" / "__init__.py"),
         str(clone / "dlsim"),
     }
     assert found.count("random.py") == 1
+
+
+def test_the_page_of_a_notebook_shows_what_lies_in_its_folder_and_nothing_else(ran):
+    out, said = ran
+    assert said == f"open {out / 'own.html'}\n"
+    page = (out / "own.html").read_text()
+    assert re.search(r"a\s+1\s+42 7", page)
+    assert page.count("data:image/png;base64,") == 1
+    # no table in LaTeX unless it is asked for
+    assert {path.name for path in (out / "data").iterdir()} == {"mcdf-mine.csv"}
 
 
 @pytest.mark.parametrize(("words", "path"), [(["-P"], "."), (["-P"], "FOLDER"), ([], "")])
