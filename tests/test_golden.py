@@ -22,30 +22,26 @@ SPEEDS = {
 COMPARED = [key for key in SPEEDS if key[0] != "steady" or versions.is_frozen_solver()]
 #: Every so many runs are compared: primes, for what a run is often depends on its number.
 STEP = {"one speed": 23, "two speeds": 43, "slow": 97, "optima": 101}
-#: Parts in which the runs of an engine are compared, so that processes can share them.
-PARTS = 4
 
 
-def numbers(part, step, first=0):
-    """Return the numbers of the runs of a part: all of them, or evenly chosen ones."""
-    return range(0 if TRIES_ALL else first, blocks.RUNS, 1 if TRIES_ALL else step)[part::PARTS]
+def numbers(step, first=0):
+    """Return the numbers of the runs that are compared: all of them, or evenly chosen ones."""
+    return range(blocks.RUNS) if TRIES_ALL else range(first, blocks.RUNS, step)
 
 
-@pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize(("engine", "speed"), COMPARED)
-def test_random_runs_decide_as_before(engine, speed, part):
+def test_random_runs_decide_as_before(engine, speed):
     frozen = blocks.frozen(engine)
     assert len(frozen) == blocks.RUNS
     kind = {("bricks", "python"): "slow", ("cpugpu", "python"): "one speed"}
     step = STEP[kind.get((engine, speed), "two speeds")]
-    for number in numbers(part, step, first=0 if speed == "compiled" else step // 2):
+    for number in numbers(step, first=0 if speed == "compiled" else step // 2):
         assert f"# {number} {SPEEDS[engine, speed](number)}" == frozen[number]
 
 
-@pytest.mark.parametrize("part", range(PARTS))
-def test_optima_are_as_before_with_any_solver(part):
+def test_optima_are_as_before_with_any_solver():
     frozen = blocks.frozen("steady")
-    for number in numbers(part, STEP["optima"]):
+    for number in numbers(STEP["optima"]):
         head, was = frozen[number].split("\n")[:2]
         now = steady_runs.run(number).split("\n")[1]
         (best, bound), (best_was, bound_was) = (map(float, t.split(" of ")) for t in (now, was))

@@ -103,11 +103,11 @@ def test_what_ends_at_once_starts_no_bar(capsys):
 BARS = """
 import time
 from dlsim import progress
-progress.SILENT_SECONDS = 0.0
-with progress.timed_bar("compiling", 20):
-    time.sleep(1)
+progress.SILENT_SECONDS, progress.MIN_REPORT_INTERVAL = 0.0, 0.2
+with progress.timed_bar("compiling", 4):
+    time.sleep(0.7)
 with progress.progress_bar("<b>a</b> sweep", 4) as show:
-    time.sleep(0.5)
+    time.sleep(0.2)
     show(3)
 """
 
@@ -127,7 +127,7 @@ def test_bars_leave_nothing_in_a_notebook():
         "<b>a</b> sweep",
     ]
     news = [msg["content"]["data"] for msg in shown if msg["msg_type"] == "update_display_data"]
-    assert any(re.search(r"compiling: +\d%.* 1 of about 20 s", new["text/plain"]) for new in news)
+    assert any(re.search(r"compiling: +[1-9]\d%.* of about 4 s", new["text/plain"]) for new in news)
     assert any(re.search(r"<b>a</b> sweep: +75%.*3/4", new["text/plain"]) for new in news)
     assert all(list(data) == ["text/plain"] for data in texts + news)
     assert not [msg for msg in shown if msg["msg_type"].startswith("comm_")]

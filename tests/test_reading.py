@@ -60,25 +60,22 @@ def reading_with(reads, **more):
     return Painted
 
 
-@pytest.mark.parametrize("name", ["act_on_color", "act_on_rule"])
-def test_a_switch_is_read_by_its_name_or_its_rule(name):
-    require_readers(reading_with(f"test_reading:{name}", rule="is_red"))
+def test_a_switch_is_read_by_its_name_or_its_rule():
+    for name in ("act_on_color", "act_on_rule"):
+        require_readers(reading_with(f"test_reading:{name}", rule="is_red"))
 
 
-@pytest.mark.parametrize(
-    ("reads", "words"),
-    [
+def test_a_switch_that_no_function_reads_is_refused():
+    for reads, words in [
         ("test_reading:act_on_rule", "is not read by"),
         ("test_reading:act_on_nothing", "is not read by"),
         ("test_reading:act_on_sound", "is not there"),
         ("test_painting:act_on_color", "is not there"),
         ((), "names no function"),
         (("test_reading:act_on_color", "test_reading:act_on_nothing"), "is not read by"),
-    ],
-)
-def test_a_switch_that_no_function_reads_is_refused(reads, words):
-    with pytest.raises(TypeError, match=f"switch 'color'.*{words}"):
-        require_readers(reading_with(reads))
+    ]:
+        with pytest.raises(TypeError, match=f"switch 'color'.*{words}"):
+            require_readers(reading_with(reads))
 
 
 def test_a_switch_of_a_notebook_is_read_there():
@@ -107,29 +104,24 @@ def code_in(notebook, function):
     raise AssertionError(f"{notebook} has no function {function}")
 
 
-@pytest.mark.parametrize("reading", READINGS, ids=lambda one: f"{one.__module__}.{one.__name__}")
-class TestReading:
-    def test_every_switch_is_read(self, reading):
+def test_every_switch_is_read_has_a_label_and_begins_with_its_default():
+    for reading in READINGS:
         require_readers(reading)
-
-    def test_every_switch_has_a_label_that_fits_a_panel(self, reading):
-        labels = reading.labels()
-        assert set(labels) == set(reading.switches())
+        labels, switches = reading.labels(), reading.switches()
+        assert labels.keys() == switches.keys()
         assert len(set(labels.values())) == len(labels)
-        assert all(10 <= len(label) <= 80 for label in labels.values())
+        assert all(10 <= len(label) <= 80 for label in labels.values()), reading  # fits a panel
+        first = {name: options[0] for name, options in switches.items()}
+        assert first.items() <= vars(reading()).items(), reading
 
-    def test_the_first_option_is_the_default(self, reading):
-        default = vars(reading())
-        assert {name: row[0] for name, row in reading.switches().items()}.items() <= default.items()
 
-    def test_every_option_is_accepted_and_another_refused(self, reading):
+def test_every_option_is_accepted_and_another_refused():
+    for reading in READINGS:
         for name, options in reading.switches().items():
             for option in options[1:]:
                 assert reading.from_switches({name: option}).changes() == {name: option}
             with pytest.raises(InputError, match=name):
                 reading.from_switches({name: "neither of these"})
-
-    def test_an_unknown_switch_is_refused(self, reading):
         with pytest.raises(InputError, match="reading switch must be one of"):
             reading.from_switches({"no_such_switch": 1})
 
