@@ -4,7 +4,6 @@ from dataclasses import fields, replace
 from functools import partial
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +14,7 @@ from dlsim.errors import InputError
 from dlsim.papers import bricks as paper
 from dlsim.record import NamedRecord
 from tests.helpers.bricks_environments import grid, policies
+from tests.helpers.refusals import refuses_each
 
 #: Legends as the figures print them, with what they mean.
 LEGENDS = {
@@ -31,14 +31,10 @@ LEGENDS = {
 JOBS = [(0, 0, 0, 1000, 99), (0, 0, 0, 2000, 15), (1, 0, 0, 1000, 15)]
 
 
-@pytest.mark.parametrize("legend", LEGENDS)
-def test_a_legend_is_read_and_written(legend):
-    assert read_legend(legend) == LEGENDS[legend]
-    assert LEGENDS[legend].name == legend
-
-
-def test_both_signs_of_nothing_may_be_written():
-    assert read_legend("Greedy x/x") == Policy()
+def test_a_legend_is_read_and_written():
+    assert {legend: read_legend(legend) for legend in LEGENDS} == LEGENDS
+    assert [policy.name for policy in LEGENDS.values()] == list(LEGENDS)
+    assert read_legend("Greedy x/x") == Policy()  # both signs of nothing may be written
 
 
 @given(st.floats(1e-9, 1.0), st.booleans(), st.integers(0, MOST_FALLBACKS))
@@ -47,23 +43,37 @@ def test_every_legend_is_read_as_it_is_written(opt, corrected, most):
     assert read_legend(policy.name) == policy
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("greedy", r"policy must be a legend such as 'Greedy', .* got 'greedy' \(did you mean Gre"),
-        ("D-0.7 F", "policy must be a legend"),
-        ("D-0.7 L/F0", "policy must be a legend"),
-        ("D-0.7 L/F5 ", "policy must be a legend"),
-        ("D-", "policy must be a legend"),
-        ("", "policy must be a legend"),
-        ("D-0", "opt must be above 0 and at most 1"),
-        ("D-1.5 x/F", "opt must be above 0 and at most 1"),
-        ("Greedy x/F9999", "max_fallbacks must be a whole number in 0..1000"),
-    ],
-)
-def test_what_is_no_legend_is_refused(text, message):
-    with pytest.raises(InputError, match=message):
-        read_legend(text)
+def pick_first(view):
+    return 0
+
+
+class Picker:
+    def __call__(self, view):
+        return 0
+
+
+NAMELESS = Picker()
+NAMELESS.__name__ = " "
+LEGEND, OPT = "policy must be a legend", "opt must be above 0 and at most 1"
+REFUSED = [
+    *[(lambda t=text: read_legend(t), words) for text, words in (
+        ("greedy", rf"{LEGEND} such as 'Greedy', .* got 'greedy' \(did you mean Gre"),
+        ("D-0.7 F", LEGEND), ("D-0.7 L/F0", LEGEND), ("D-0.7 L/F5 ", LEGEND), ("D-", LEGEND),
+        ("", LEGEND), ("D-0", OPT), ("D-1.5 x/F", OPT),
+        ("Greedy x/F9999", "max_fallbacks must be a whole number in 0..1000"))],
+    # the notebooks' schedulers, which are legends without mechanisms
+    *[(lambda x=legend: paper.find_scheduler(x), LEGEND)
+      for legend in ("greedy", "D-nan", "MCDF", "", 7, None, "D-0.7 L/x", "Greedy x/F")],
+    *[(lambda x=legend: paper.find_scheduler(x), OPT) for legend in ("D-0", "D-1.5")],
+    # a name that is the legend of another policy
+    (lambda: find_policy(Policy("deadline", 0.3, name="D-0.4")),
+     r"'D-0\.4' differs from the policy of that legend"),
+    (lambda: find_policy(Policy(pick_first, name="Greedy")), "'Greedy' differs"),
+    (lambda: Policy(NAMELESS, max_fallbacks=1),
+     "name of a Policy must be a text that is not blank"),
+]  # fmt: skip
+
+test_what_is_no_policy_is_refused = refuses_each(REFUSED)
 
 
 def test_the_registry_holds_what_figures_3_to_6_compare():
@@ -81,13 +91,12 @@ def test_the_registry_holds_what_figures_3_to_6_compare():
             assert wanted in POLICIES.values()
 
 
-@pytest.mark.parametrize("name", POLICIES)
-def test_a_registered_policy_is_that_of_its_legend_and_says_what_it_does(name):
-    policy = POLICIES[name]
-    assert (policy.name, read_legend(name)) == (name, policy)
-    words = {"Load Correction": policy.load_correction, "fallback": policy.max_fallbacks > 0}
-    assert {word: word in policy.text for word in words} == words
-    assert (str(policy.opt) in policy.text) == ("{opt}" in ALGORITHMS[policy.algorithm].legend)
+def test_a_registered_policy_is_that_of_its_legend_and_says_what_it_does():
+    for name, policy in POLICIES.items():
+        assert (policy.name, read_legend(name)) == (name, policy)
+        words = {"Load Correction": policy.load_correction, "fallback": policy.max_fallbacks > 0}
+        assert {word: word in policy.text for word in words} == words
+        assert (str(policy.opt) in policy.text) == ("{opt}" in ALGORITHMS[policy.algorithm].legend)
 
 
 @given(policies(), policies())
@@ -102,15 +111,6 @@ def test_policies_of_one_name_are_equal(first, second):
         assert changed.name != first.name
 
 
-def pick_first(view):
-    return 0
-
-
-class Picker:
-    def __call__(self, view):
-        return 0
-
-
 @pytest.mark.parametrize(
     ("algorithm", "name"),
     [(pick_first, "pick_first"), (Picker(), "Picker"), (partial(pick_first), "partial")],
@@ -121,27 +121,12 @@ def test_a_function_is_called_by_its_own_name(algorithm, name):
     assert simulate(grid([100.0], JOBS), Policy(algorithm, name="mine")).name == "mine"
 
 
-def test_a_function_without_a_name_is_refused():
-    nameless = Picker()
-    nameless.__name__ = " "
-    with pytest.raises(InputError, match="name of a Policy must be a text that is not blank"):
-        Policy(nameless, max_fallbacks=1)
-
-
 def test_an_algorithm_without_a_legend_is_called_by_its_name(monkeypatch):
     monkeypatch.setitem(model.ALGORITHMS, "random", model.RegistryEntry("random", 99))
     policy = Policy("random", load_correction=True)
     assert (policy.name, policy.text) == ("random L/x", "the server that random chooses; Load Corr"
                                           "ection")  # fmt: skip
     assert read_legend("random L/x") == policy
-
-
-def test_a_name_that_is_the_legend_of_another_policy_is_refused():
-    with pytest.raises(InputError, match=r"'D-0\.4' differs from the policy of that legend"):
-        find_policy(Policy("deadline", 0.3, name="D-0.4"))
-    with pytest.raises(InputError, match="'Greedy' differs"):
-        find_policy(Policy(pick_first, name="Greedy"))
-    assert find_policy(Policy("deadline", 0.4, name="D-0.4")).name == "D-0.4"
 
 
 def test_a_record_or_a_function_of_a_file_is_called_by_its_name_there(tmp_path):
@@ -160,28 +145,12 @@ def test_a_record_or_a_function_of_a_file_is_called_by_its_name_there(tmp_path):
         simulate(grid([100.0], JOBS), place + "number")
 
 
-# ---------------------------------------------------------------- the notebooks' schedulers
-
-
-@pytest.mark.parametrize("legend", ["Greedy", "D-0.7", "D-1"])
-def test_a_plain_legend_is_given_mechanisms(legend):
-    assert paper.find_scheduler(legend).name == legend
-    both = paper.find_scheduler(legend, load_correction=True, max_fallbacks=1)
-    assert both.name == f"{legend} L/F"
-
-
-@pytest.mark.parametrize(
-    "legend", ["greedy", "D-x", "D-nan", "MCDF", "", 7, None, "D-0.7 L/x", "Greedy x/F"]
-)
-def test_another_legend_is_no_scheduler_of_the_notebooks(legend):
-    with pytest.raises(InputError, match="policy must be a legend"):
-        paper.find_scheduler(legend)
-
-
-@pytest.mark.parametrize("legend", ["D-0", "D-1.5"])
-def test_a_legend_with_an_opt_out_of_range_is_refused(legend):
-    with pytest.raises(InputError, match="opt must be above 0 and at most 1"):
-        paper.find_scheduler(legend)
+def test_a_plain_legend_is_given_mechanisms():
+    for legend in ("Greedy", "D-0.7", "D-1"):
+        assert paper.find_scheduler(legend).name == legend
+        both = paper.find_scheduler(legend, load_correction=True, max_fallbacks=1)
+        assert both.name == f"{legend} L/F"
+    assert find_policy(Policy("deadline", 0.4, name="D-0.4")).name == "D-0.4"
 
 
 # ---------------------------------------------------------------- what is made once
@@ -196,12 +165,6 @@ def test_the_arrays_of_an_environment_are_those_of_its_tables():
     assert longer.arrays.work.tolist() == [5000] * 3
     assert not any(one.flags.writeable for one in env.arrays if isinstance(one, np.ndarray))
     assert simulate(longer, "Greedy").failure_rate == 0
-
-
-def test_the_table_of_submissions_is_that_of_the_run():
-    o = simulate(grid([100.0], [(0, 0, 0, 1000, 1)]), "Greedy x/F2")
-    assert o.attempts["accepted"].tolist() == [False, False, True]
-    assert o.attempts is o.attempts
 
 
 # ---------------------------------------------------------------- the summary of a run
@@ -230,13 +193,7 @@ def test_the_measures_of_a_run_by_hand():
 def test_fallbacks_are_counted_per_request():
     """One server that never is in time: each of two requests falls back twice."""
     o = simulate(grid([100.0], [(0, 0, 0, 1000, 1), (50, 0, 0, 1000, 51)]), "Greedy x/F2")
+    assert o.attempts["accepted"].tolist() == [False, False, True] * 2
+    assert o.attempts is o.attempts
     assert o.summary()["fallbacks"] == 2.0
     assert o.summary()["failure_rate"] == 1.0
-
-
-def test_the_summaries_of_several_policies_make_a_table():
-    names = ["Greedy", "D-0.7 L/F", "D-0.5"]
-    env = grid([100.0, 50.0], JOBS)
-    table = pd.DataFrame([simulate(env, name).summary() for name in names])
-    assert table.index.tolist() == names
-    assert np.isfinite(table[["failure_rate", "cost", "fallbacks", "refused"]]).all(axis=None)

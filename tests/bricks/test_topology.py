@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlsim.bricks import Environment, topology
-from dlsim.errors import InputError
 from tests.helpers.bricks_environments import TWO_REGIONS
+from tests.helpers.refusals import refuses_each
 
 
 def names(made, source, target):
@@ -33,14 +33,14 @@ def test_two_level_tree_crosses_lan_wan_core_wan_lan():
     assert made.links["name"][4 * 2 + 3] == "2 WAN down"
 
 
-@pytest.mark.parametrize("domains", [1, 2, 5])
-def test_two_level_is_the_tree_that_its_name_says(domains):
-    made = topology.two_level(domains)
-    core = 2 * domains
-    above = [v + 1 if v % 2 == 0 else core for v in range(core)]
-    general = topology.from_graph(nx.Graph(enumerate(above)), range(0, core, 2))
-    for pair in itertools.product(range(domains), repeat=2):
-        assert hops(made, pair) == hops(general, pair)
+def test_two_level_is_the_tree_that_its_name_says():
+    for domains in (1, 2, 5):
+        made = topology.two_level(domains)
+        core = 2 * domains
+        above = [v + 1 if v % 2 == 0 else core for v in range(core)]
+        general = topology.from_graph(nx.Graph(enumerate(above)), range(0, core, 2))
+        for pair in itertools.product(range(domains), repeat=2):
+            assert hops(made, pair) == hops(general, pair), (domains, pair)
 
 
 def kinds(made, source, target):
@@ -74,44 +74,6 @@ def test_paths_are_the_shortest_ways_through_the_graph(data):
         assert hops[first[pair] : first[pair + 1]].tolist() == wanted
 
 
-def test_environment_takes_the_paths_of_a_graph():
-    made = topology.from_graph(nx.Graph([(1, 0), (2, 0), (3, 1), (4, 2)]), [3, 4])
-    parts = {
-        "servers": pd.DataFrame({"domain": [0], "performance": [100.0]}),
-        "clients": pd.DataFrame({"domain": [1]}),
-        "requests": pd.DataFrame(
-            {
-                "arrival": [0.0],
-                "client": [0],
-                "send": [1.0],
-                "recv": [1.0],
-                "work": [1.0],
-                "due": [9.0],
-            }
-        ),
-    }
-    traces = np.full((len(made.links), 2), 10.0)
-    env = Environment(**parts, traces=traces, step=1.0, paths=made)
-    assert env.topology.path(1, 0) == made.path(1, 0)
-    with pytest.raises(InputError, match=r"paths must be a Topology, got [\s\S]*see .*from_graph"):
-        Environment(**parts, traces=traces, step=1.0, paths=made.paths)
-
-
-@pytest.mark.parametrize(
-    ("call", "said"),
-    [
-        (lambda: topology.two_level(0), "domains"),
-        (lambda: topology.two_level(10**6), "hops"),
-        (lambda: topology.alternate_nodes([2, -1]), "counts"),
-        (lambda: topology.alternate_nodes(5), "counts must be a list of whole numbers, got 5"),
-        (lambda: topology.draw_means([50.0]), "topology must be a Topology, got"),
-    ],
-)
-def test_what_makes_no_topology_is_refused(call, said):
-    with pytest.raises(InputError, match=said):
-        call()
-
-
 def test_means_fill_the_ranges_of_table_1():
     made = topology.two_level(500)
     means = topology.draw_means(made, seed=3)
@@ -126,19 +88,6 @@ def test_means_fill_the_ranges_of_table_1():
     assert not np.array_equal(means, topology.draw_means(made, seed=4))
     fewer = topology.draw_means(topology.two_level(7), seed=3)
     assert np.array_equal(fewer, means[: len(fewer)])
-
-
-@pytest.mark.parametrize("ranges", [{"lan": (0, 1)}, {"wan": (5, 4)}, {"lan": (1, np.inf)}])
-def test_means_without_a_range_are_refused(ranges):
-    with pytest.raises(InputError, match=next(iter(ranges))):
-        topology.draw_means(topology.two_level(2), **ranges)
-
-
-def test_means_need_kinds():
-    made = topology.two_level(2)
-    bare = replace(made, links=made.links[["name"]])
-    with pytest.raises(InputError, match="kind"):
-        topology.draw_means(bare)
 
 
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=8))
@@ -190,30 +139,33 @@ def test_the_graph_of_a_tree_makes_the_same_paths_again(made):
         assert hops(made, pair) == hops(again, pair)
 
 
-@pytest.mark.parametrize(
-    ("graph", "domains", "message"),
-    [
-        (nx.Graph(), None, "graph must have an edge, got none"),
-        (nx.DiGraph([("a", "p")]), None, "graph must be undirected and simple"),
-        (nx.Graph([("a", "p"), ("b", "q")]), None, "graph must be connected, but no path leads to"),
-        (nx.Graph([("a", "a"), ("a", "b")]), None, "vertex 'a' must not be joined to itself"),
-        (nx.cycle_graph(3), None, "the graph needs a domain: a vertex with a single edge"),
-        (ring_with_leaves(), ["a", "x"], "domain 'x' must be a vertex of the graph"),
-        (ring_with_leaves(), ["a", "a"], "domain 'a' must be .* named once"),
-        (ring_with_leaves(), ["p"], "domain 'p' must be .* put a router before it"),
-        (nx.Graph([("a", "b", {"kind": "dsl"})]), None, "kind of edge 'a' - 'b' must be one of"),
-        ("a-b", None, "graph must be a Graph, got 'a-b'"),
-    ],
-)
-def test_a_graph_that_is_no_network_is_refused(graph, domains, message):
-    with pytest.raises(InputError, match=message):
-        topology.from_graph(graph, domains)
+BARE = replace(TWO_REGIONS, links=TWO_REGIONS.links[["name"]])
+GRAPHS = [
+    (nx.Graph(), None, "graph must have an edge, got none"),
+    (nx.DiGraph([("a", "p")]), None, "graph must be undirected and simple"),
+    (nx.Graph([("a", "p"), ("b", "q")]), None, "graph must be connected, but no path leads to"),
+    (nx.Graph([("a", "a"), ("a", "b")]), None, "vertex 'a' must not be joined to itself"),
+    (nx.cycle_graph(3), None, "the graph needs a domain: a vertex with a single edge"),
+    (ring_with_leaves(), ["a", "x"], "domain 'x' must be a vertex of the graph"),
+    (ring_with_leaves(), ["a", "a"], "domain 'a' must be .* named once"),
+    (ring_with_leaves(), ["p"], "domain 'p' must be .* put a router before it"),
+    (nx.Graph([("a", "b", {"kind": "dsl"})]), None, "kind of edge 'a' - 'b' must be one of"),
+    ("a-b", None, "graph must be a Graph, got 'a-b'"),
+]
+REFUSED = [
+    *[(lambda g=given: topology.from_graph(*g), words) for *given, words in GRAPHS],
+    (lambda: topology.two_level(0), "domains"),
+    (lambda: topology.two_level(10**6), "hops"),
+    (lambda: topology.alternate_nodes([2, -1]), "counts"),
+    (lambda: topology.alternate_nodes(5), "counts must be a list of whole numbers, got 5"),
+    (lambda: topology.draw_means([50.0]), "topology must be a Topology, got"),
+    *[(lambda r=ranges: topology.draw_means(topology.two_level(2), **r), next(iter(ranges)))
+      for ranges in ({"lan": (0, 1)}, {"wan": (5, 4)}, {"lan": (1, np.inf)})],
+    (lambda: topology.draw_means(BARE), "kind"),
+    (lambda: BARE.to_graph(), "a graph needs links with start and end; they have name"),
+]  # fmt: skip
 
-
-def test_links_without_ends_make_no_graph():
-    made = replace(TWO_REGIONS, links=TWO_REGIONS.links[["name"]])
-    with pytest.raises(InputError, match="a graph needs links with start and end; they have name"):
-        made.to_graph()
+test_what_makes_no_network_is_refused = refuses_each(REFUSED)
 
 
 def test_an_environment_is_drawn_on_a_graph_of_ones_own():
