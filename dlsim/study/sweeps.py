@@ -16,17 +16,11 @@ import json
 import math
 import multiprocessing
 import os
+import queue
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import (
-    BrokenExecutor,
-    CancelledError,
-    Executor,
-    Future,
-    ProcessPoolExecutor,
-    as_completed,
-)
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -353,20 +347,29 @@ class _Sweep:
         shipped = cloudpickle.dumps((self.function, self.fixed))
         used = find_used(fingerprint((self.function, self.fixed))[1])
         here = digest_used(used)
-        futures = {}
-        for number in self.pending:
-            point, replicate, _ = self.cells[number]
-            sent = cloudpickle.dumps(point)
-            call = shipped, sent, self.seed, replicate, used, here
-            futures[executor.submit(call_in_worker, *call)] = number
+        futures: dict[Future[str], int] = {}
+        ended: queue.SimpleQueue[Future[str]] = queue.SimpleQueue()
+
+        def keep_one() -> None:
+            # a result on a worker that dies is made again as long as its future is held
+            number = futures.pop(future := ended.get())
+            with self.name_error(number):
+                text = future.result()
+            self.finish(number, text)
+
         try:
-            for future in as_completed(tuple(futures)):
-                number = futures.pop(future)
-                with self.name_error(number):
-                    text = future.result()
-                # a result on a worker that dies is made again as long as its future is held
+            for number in self.pending:
+                point, replicate, _ = self.cells[number]
+                sent = cloudpickle.dumps(point)
+                call = shipped, sent, self.seed, replicate, used, here
+                future = executor.submit(call_in_worker, *call)
+                futures[future] = number
+                future.add_done_callback(ended.put)
                 del future
-                self.finish(number, text)
+                while not ended.empty():  # the first cells end before the last ones are sent
+                    keep_one()
+            while futures:
+                keep_one()
         finally:
             # a `WorkerPool` is closed instead; it fails at cancelled futures
             for future in () if isinstance(executor, WorkerPool) else futures:

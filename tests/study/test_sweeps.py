@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -529,3 +529,19 @@ def test_jobs_come_from_the_argument_then_the_environment_then_the_machine(monke
     monkeypatch.setenv("DLSIM_JOBS", "two")
     with pytest.raises(InputError, match="DLSIM_JOBS must be a whole number"):
         sweeps.count_workers()
+
+
+def test_a_cell_that_ends_while_others_are_sent_is_kept_at_once(cache):
+    kept = []
+
+    class AtOnce(Executor):
+        """Workers that are faster than the process that sends them cells."""
+
+        def submit(self, function, /, *arguments):
+            kept.append(len(files(cache)))
+            future = Future()
+            future.set_result(function(*arguments))
+            return future
+
+    sweep(functions.draw, {"load": range(5)}, replicates=1, executor=AtOnce())
+    assert kept == [0, 1, 2, 3, 4]
