@@ -13,17 +13,19 @@ from scipy.integrate import quad
 from scipy.stats import expon, kstest, norm, truncnorm, uniform
 
 from dlsim.bricks import Environment
-from dlsim.realtime import workload
+from dlsim.realtime import execution_time, workload
 from dlsim.realtime.model import Cluster
 from dlsim.steady import topology
 from tests.bricks.test_engine import DAY
 from tests.helpers.times import least
-from tests.realtime.test_dcratio import BASE, SIZES, TYPICAL, least_of
+from tests.realtime.test_dcratio import BASE, SIZES
 from tests.realtime.test_dcratio import SETUP as SETUP_I
 from tests.realtime.test_workload import PAPER, SETUP, within
 
 #: A fixed seed fails a true law once in a thousand tests.
 RARE = 1e-3
+#: E(Avg sigma, N) of paper I's section 5.2.
+TYPICAL = execution_time(200.0, 16, BASE)
 
 # ---------------------------------------------------------------- paper M, section 6.1
 
@@ -117,7 +119,10 @@ def test_clipped_sizes_are_normal_above_the_floor():
 
 def test_clamped_deadlines_are_uniform_or_the_minimum():
     tasks = workload.dcratio(BASE, 1.0, 3e7, 4)
-    small, low = tasks[tasks["sigma"] <= 200], least_of(tasks)  # AvgD / 2 = E(200, N)
+    small, low = (
+        tasks[tasks["sigma"] <= 200],
+        least(tasks["sigma"].to_numpy(), BASE),
+    )  # AvgD / 2 = E(200, N)
     assert len(small) > 3000
     assert kstest(small["deadline"], uniform(TYPICAL, 2 * TYPICAL).cdf).pvalue > RARE
     raised = np.isclose(tasks["deadline"], low, rtol=1e-12)
@@ -133,7 +138,7 @@ def test_clamped_deadlines_are_uniform_or_the_minimum():
 @pytest.mark.parametrize("dc_ratio", [1.0, 2.0, 20.0])
 def test_scaled_deadlines_are_uniform_times_the_own_minimum(dc_ratio):
     tasks = workload.dcratio(BASE, 1.0, 1e7, 5, deadline="scaled", dc_ratio=dc_ratio)
-    ratio = tasks["deadline"] / least_of(tasks)
+    ratio = tasks["deadline"] / least(tasks["sigma"].to_numpy(), BASE)
     free = ratio[ratio > 1 + 1e-12]
     assert (ratio >= 1 - 1e-12).all()
     low = max(1.0, 0.5 * dc_ratio)
@@ -144,7 +149,10 @@ def test_scaled_deadlines_are_uniform_times_the_own_minimum(dc_ratio):
 
 def test_pairs_drawn_again_follow_the_conditional_law():
     tasks = workload.dcratio(BASE, 1.0, 3e7, 6, deadline="redraw_both")
-    sigma, low = tasks["sigma"].to_numpy(), np.maximum(TYPICAL, least_of(tasks))
+    sigma, low = (
+        tasks["sigma"].to_numpy(),
+        np.maximum(TYPICAL, least(tasks["sigma"].to_numpy(), BASE)),
+    )
     place = (tasks["deadline"] - low) / (3 * TYPICAL - low)  # given the size
     assert kstest(place, uniform.cdf).pvalue > RARE
     grid = np.linspace(0, 600, 20_001)  # E is linear in the size: D >= E while sigma <= 600
