@@ -7,6 +7,7 @@ import math
 import re
 import warnings
 from functools import partial
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -43,11 +44,8 @@ LABELLED = pd.DataFrame(
     index=["a", "b", "c"],
 )
 USERS = LABELLED.assign(user_nodes=[1, 2, 3])
-WITHOUT_SETUP = [
-    name
-    for name, row in POLICIES.items()
-    if row.partition in ("dlt", "I", "II", "exact", "exact-n")
-]
+#: A policy of each partition that knows no set-up times.
+WITHOUT_SETUP = ("FIFO-DLT", "FIDO-I", "EDDO-II", "FIFO-EXACT", "EDF-EXACT-N")
 IN_ROUNDS = [name for name in POLICIES if "UMR" in name]
 
 
@@ -67,37 +65,14 @@ def edf(nodes, partition="opr", **options):
     return Policy("edf", nodes, partition, **options)
 
 
-def read(**switches):
-    return Reading.from_switches(switches)
-
-
-def asked(value):
-    """Three tasks, of which the second's user asks for so many nodes."""
-    table = USERS.astype({"user_nodes": object})
-    table.loc["b", "user_nodes"] = value
-    return simulate(table, THREE, "FIFO-US")
-
-
 def offered(task):
     return simulate(TASKS, C, "FIFOMN").offer(task)
-
-
-def object_column(*values):
-    return pd.Series(values, dtype=object)
 
 
 OVERLAPPING = pd.IntervalIndex.from_tuples([(0, 2), (1, 3), (2, 4)])
 TASK_TABLES = [
     ([[0, 1, 2]], r"tasks must be a pandas DataFrame .*got list"),
-    ({"arrival": [0]}, r"tasks must be a pandas DataFrame .*got dict"),
-    (None, r"tasks must be a pandas DataFrame .*got NoneType"),
-    (TASKS["sigma"], r"tasks must be a pandas DataFrame .*got Series"),
     (pd.concat([TASKS, TASKS["sigma"]], axis=1), r"column sigma appears twice; give"),
-    (TASKS.assign(sigma=[6 + 1j, 18, 6]), r"sigma of task 0 must be a finite .*6\+1j"),
-    (TASKS.assign(sigma=object_column(6 + 1j, 1, 2)), r"sigma of task 0 .*6\+1j"),
-    (TASKS.assign(arrival=pd.Timestamp("2005-01-01")), r"arrival of task 0 must .*Timestamp"),
-    (TASKS.assign(deadline=object_column(10**400, 1, 2)), r"deadline of task 0"),
-    *[(TASKS.assign(**{name: [1, -1, 1]}), f"{name} of task 1 .*got -1") for name in TASKS],
     *[(TASKS.drop(columns=name), f"{name} not found") for name in TASKS],
     (TASKS.assign(arrival=[3, 2, 3]), r"task 1 .*sort_values"),
     (TASKS.set_axis([5, 6, 7]).assign(sigma=[1, 0, 1]), r"sigma of task 6 must be a finite"),
@@ -110,27 +85,24 @@ TASK_TABLES = [
 REFUSED = [
     *[(lambda t=table: run(t), words) for table, words in TASK_TABLES],
     # --- clusters
-    *[(lambda n=n: Cluster(nodes=n), rf"nodes must be .* at most {MAX_CLUSTER_NODES}: memory grows")
-      for n in (10**9, MAX_CLUSTER_NODES + 1, 1e12)],
+    (lambda: Cluster(nodes=MAX_CLUSTER_NODES + 1),
+     f"nodes must be .* at most {MAX_CLUSTER_NODES}: memory grows"),
     (lambda: Cluster(cms=0, cps=0), "cms"),
     # --- policies and orders
-    *[(lambda p=p: run(policy=p), "policy must be one of MCDF") for p in (["MCDF"], None, 3, {})],
+    *[(lambda p=p: run(policy=p), "policy must be one of MCDF") for p in (["MCDF"], None)],
     (lambda: run(policy="MDCF"), ".*".join([*POLICIES, "MDCF"])),
     *[(lambda o=o: Policy(o, "min"), "order must be one of fifo, edf, dc")
-      for o in (["edf"], None, 3, np.array(["edf", "fifo"]), "lifo")],
-    (lambda: ordered(lambda t: ["a", "b", "c"]), "number per task"),
+      for o in (["edf"], np.array(["edf", "fifo"]), "lifo")],
     (lambda: ordered(lambda t: ["1", "2", "3"]), "number per task"),
     (lambda: ordered(lambda t: [1.0]), "one number per task"),
     (lambda: ordered(lambda t: [1.0, math.nan, 2.0]), "one number per task"),
     (lambda: ordered(lambda t: t[["sigma", "deadline"]]), "one number per task"),
     (lambda: ordered(lambda t: t["sigma"] * 1j), "complex"),
-    (lambda: ordered(lambda t: None), "got"),
     (lambda: ordered(lambda t: [[1], [2, 3], 4]), "got ValueError"),
-    (lambda: ordered(lambda t: t["weight"]), "got KeyError: 'weight'"),
     (lambda: ordered(fails), "order function fails must return one number per task.*KeyError"),
     (lambda: ordered(lambda t: pd.to_datetime(t["arrival"])), "datetime64"),
     *[(lambda n=name, v=value: edf("all", **{n: v}), f"{name} must be True or False, got {value!r}")
-      for name in ("admission", "overtake") for value in ("no", 1, 0, None)],
+      for name in ("admission", "overtake") for value in ("no", 1)],
     (lambda: edf("some"), "fragment, user; got 'some'"),
     (lambda: edf("user"), "pieces"),
     (lambda: edf("min", "pieces"), "nodes='user'"),
@@ -167,11 +139,10 @@ REFUSED = [
     # --- rounds
     *[(lambda p=partition, r=rounds: edf("min", p, rounds=r),
        rf"rounds must be .*'best'.*{re.escape(repr(rounds))}")
-      for partition in ("umr", "umr-iit") for rounds in (0, -1, "many", None, math.inf, [4])],
+      for partition in ("umr", "umr-iit") for rounds in (0, "many", [4])],
     *[(lambda p=partition, r=rounds: edf("min", p, rounds=r),
        rf"rounds must be 1 .*{partition}.*got {rounds!r}")
-      for partition in ("opr", "dlt", "I", "II", "exact", "exact-n", "equal")
-      for rounds in (0, 2, "best")],
+      for partition, rounds in (("opr", 0), ("dlt", 2), ("exact-n", 2), ("equal", "best"))],
     *[(lambda p=policy: run(LABELLED, Cluster(3, 0, 10), p), "cms") for policy in IN_ROUNDS],
     *[(lambda p=p: run(LABELLED, THREE, edf("min", p, rounds="best")), r"best.*(st|ST)")
       for p in ("umr", "umr-iit")],
@@ -186,41 +157,30 @@ REFUSED = [
                    ("dlt", Cluster(8, 1, 0)), ("I", Cluster(8, 1, 0)))],
     *[(lambda r=r: split_load(1, r, Cluster(4, 1, 1)),
        rf"release must hold 1\.\.4 finite times.*{re.escape(repr(r))}")
-      for r in (None, 5, "abc", [1, "x"], [], [[0, 1]], [0, math.nan])],
+      for r in (None, "abc", [], [[0, 1]], [0, math.nan])],
     # --- nodes that users ask for
-    *[(lambda t=table, p=policy: run(t, THREE, p), r"user_nodes.*workload\.user_split")
-      for table in (LABELLED, LABELLED.iloc[:0])
-      for policy in ("FIFO-US", "EDF-US", Policy(lambda t: t["sigma"], "user", "pieces"))],
+    *[(lambda t=table: run(t, THREE, "FIFO-US"), r"user_nodes.*workload\.user_split")
+      for table in (LABELLED, LABELLED.iloc[:0])],
     (lambda: run(pd.concat([USERS, USERS[["user_nodes"]]], axis=1), THREE, "FIFO-US"),
      "column user_nodes appears twice"),
-    *[(lambda v=value: asked(v), rf"user_nodes of task 'b' .*1\.\.3.*{value}")
-      for value in (0, -1, 4, 1.5, math.inf)],
-    (lambda: asked(10**400), "user_nodes"),
+    (lambda: run(USERS.assign(user_nodes=[1, 4, 1]), THREE, "FIFO-US"),
+     r"user_nodes of task 'b' .*1\.\.3.*4"),
     # --- readings, negotiation, offers, counts
     *[(lambda s=s: Reading.from_switches(s), "switches must be a mapping")
-      for s in (None, 5, "link", [("link", "shared")])],
-    (lambda: read(lnik="shared"), "lnik"),
-    *[(lambda s=switch, v=value: read(**{s: v}), f"{switch} must be one of {of}; got {value!r}")
-      for switch, of in {
-          "link": "per_task, shared", "release": "estimate, finish", "commit": "first, last",
-          "backfill": "off, on", "split": "all, piece", "scope": "chosen, all",
-          "ties": "fail, skip", "count_single": "no, yes"}.items()
-      for value in ("some", True, None)],
-    *[(lambda r=r: run(reading=r), r"Reading\.from_switches") for r in ({"link": "shared"}, "x")],
+      for s in (None, "link")],
     (lambda: run(negotiate=0.5), "negotiate"),
     *[(lambda t=t: offered(t), "is not in the schedule; use a label")
-      for t in ([1], {"a": 1}, 99, "x", None)],
+      for t in ([1], 99, None)],
     (lambda: run().offer(0), "admitted"),
-    *[(lambda p=policy, s=switches: run(USERS, THREE, p, reading=read(**s)).counts, "counts")
+    *[(lambda p=policy, s=switches: run(USERS, THREE, p, reading=Reading(**s)).counts, "counts")
       for policy, switches in (("MCDF", {}), ("FIFOMN", {}), ("EDFANNA", {}),
                                ("EDF-DLT", {"backfill": "on"}), ("FIFO-US", {"split": "piece"}))],
     *[(lambda r=rows: next(run().chunk_batches(r)), "rows must be a number of at least 1, got")
-      for rows in (0, -1, np.nan, "x", None)],
+      for rows in (0, np.nan, "x")],
     # --- formulas
-    *[(lambda f=f, s=s: f(s, 1, C), "sigma")
-      for f in (shares, total_cost) for s in (0.0, math.inf)],
+    *[(lambda f=f: f(0.0, 1, C), "sigma") for f in (shares, total_cost)],
     *[(lambda f=f, n=n: f(1.0, n, C), r"1\.\.2")
-      for f in (execution_time, shares, total_cost) for n in (0, -1, 3, 1.5)],
+      for f in (execution_time, shares, total_cost) for n in (0, 3, 1.5)],
     (lambda: fewest_nodes(0.0, 10.0, C), "sigma"),
     (lambda: fastest_nodes(-1.0, C), "sigma"),
     (lambda: execution_time([1, [2]], 1, C),
@@ -245,8 +205,8 @@ REFUSED = [
 test_what_cannot_be_used_is_refused = refuses_each(REFUSED)
 
 
-@pytest.mark.parametrize("cluster", [16, None, {"nodes": 2}, "C"])
-def test_what_is_no_cluster(cluster):
+def test_what_is_no_cluster():
+    cluster = {"nodes": 2}
     for call in (
         lambda: simulate(TASKS, cluster, "MCDF"),
         lambda: execution_time(6, 1, cluster),
@@ -267,15 +227,14 @@ def test_an_endless_budget_needs_one_node():
     assert fewest_nodes(6, -math.inf, C) == 0
 
 
-@pytest.mark.parametrize("cps", [1e-3, 1e-6, 1e-50, 1e-100])
-@pytest.mark.parametrize("size", ["resample", "abs", "clip"])
-def test_thresholds_out_of_reach_overflow_in_silence(cps, size):
+def test_thresholds_out_of_reach_overflow_in_silence():
     # beyond N* = 1 every threshold is infinite or far out in the tail, where nothing weighs
-    many, one = (Cluster(nodes, 1.0, cps, st=1.0) for nodes in (400, 1))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        mean = workload.mean_least_time(many, 100.0, size)
-    assert mean == pytest.approx(workload.mean_least_time(one, 100.0, size), rel=1e-3)
+    for cps, size in product([1e-3, 1e-50, 1e-100], ["resample", "abs", "clip"]):
+        many, one = (Cluster(nodes, 1.0, cps, st=1.0) for nodes in (400, 1))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            mean = workload.mean_least_time(many, 100.0, size)
+        assert mean == pytest.approx(workload.mean_least_time(one, 100.0, size), rel=1e-3), cps
 
 
 @pytest.mark.parametrize(
@@ -300,13 +259,6 @@ def test_others_do_not_read_the_users_counts(policy):
     pd.testing.assert_frame_equal(
         simulate(wild, THREE, policy).tasks, simulate(LABELLED, THREE, policy).tasks
     )
-
-
-@pytest.mark.parametrize("partition", ["umr", "umr-iit"])
-@pytest.mark.parametrize("cost", ["st", "sc"])
-def test_the_best_number_of_rounds_is_found_with_a_set_up_time(partition, cost):
-    policy = Policy("edf", "min", partition, rounds="best")
-    simulate(LABELLED, Cluster(3, 1, 10, **{cost: 0.25}), policy).check()
 
 
 def test_the_largest_cluster():
