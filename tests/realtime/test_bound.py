@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 from scipy.optimize import linprog
 
-from dlsim.errors import InputError
 from dlsim.realtime import Cluster, clairvoyant_bound, execution_time, workload
+from tests.helpers.refusals import refuses_each
 from tests.helpers.scale import LONG, scale_count
 from tests.helpers.strategies import ALL_ROWS, SWITCHES, any_reading, seeded
 
@@ -166,18 +166,14 @@ def test_order_unit_and_clock_do_not_matter():
     assert clairvoyant_bound(fast, other, "opr").value == pytest.approx(known, rel=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("changed", "words"),
+ONE, TWO = pd.DataFrame({"arrival": [0.0], "sigma": [3.0], "deadline": [4.0]}), Cluster(2, 1, 1)
+test_refusals = refuses_each(
     [
-        ({"partition": "best"}, "partition"),
-        ({"link": "none"}, "link"),
-        ({"work": 1}, "work"),
-        ({"tasks": pd.DataFrame({"arrival": [0.0]})}, "sigma"),
-        ({"cluster": Cluster(2, 1, 1, 1, 0)}, "set-up"),
-        ({"cluster": 2}, "Cluster"),
-    ],
+        (lambda: clairvoyant_bound(ONE, TWO, "best"), "partition"),
+        (lambda: clairvoyant_bound(ONE, TWO, link="none"), "link"),
+        (lambda: clairvoyant_bound(ONE, TWO, work=1), "work"),
+        (lambda: clairvoyant_bound(ONE[["arrival"]], TWO), "sigma"),
+        (lambda: clairvoyant_bound(ONE, Cluster(2, 1, 1, 1, 0)), "set-up"),
+        (lambda: clairvoyant_bound(ONE, 2), "Cluster"),
+    ]
 )
-def test_refusals(changed, words):
-    tasks = pd.DataFrame({"arrival": [0.0], "sigma": [3.0], "deadline": [4.0]})
-    with pytest.raises(InputError, match=words):
-        clairvoyant_bound(**{"tasks": tasks, "cluster": Cluster(2, 1, 1)} | changed)

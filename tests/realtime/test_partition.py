@@ -1,19 +1,18 @@
-"""How a load is split: against Fractions, 80-digit decimals, and exactly on Fractions."""
+"""What the formulas of paper M say, against the same formulas on Fractions.
 
-import decimal
+``tests/verification`` compares up to 10,000 nodes with 60 digits (`test_float_accuracy`), and the
+kernels themselves on symbols and Fractions (`test_kernel_tie`).
+"""
+
 import math
 import random
-from decimal import Decimal
 from fractions import Fraction as Q
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from dlsim.realtime import Cluster, execution_time, fastest_nodes, fewest_nodes, shares, total_cost
 from dlsim.realtime import formulas as p
-from dlsim.realtime.core import formulas as core
 from tests.helpers.scale import SCALE, scale_count
 from tests.twins.realtime import Costs
 
@@ -84,39 +83,6 @@ def test_execution_times_and_shares():
             assert worst <= 1e-13 * n * scale, (cluster, sigma, n)
             count += 1
     print(f"{count} execution times")
-
-
-def _reference(cluster: Cluster, sigma: float, n: int) -> Decimal:
-    """Compute E in 80 digits from the closed form (4.12); limits at beta = 0 and 1."""
-    cms, cps, start_up, set_up, size = (
-        Decimal(x) for x in (cluster.cms, cluster.cps, cluster.st, cluster.sc, sigma)
-    )
-    w = cms + cps
-    if cms == 0:
-        growth, before = Decimal(n), Decimal(n * (n - 1)) / 2
-    elif cps == 0:
-        growth, before = Decimal(1), Decimal(n - 1)
-    else:
-        growth = (1 - (cps / w) ** n) * w / cms
-        before = (n - growth) * w / cms
-    return start_up + set_up + size * w / growth + start_up * before / growth
-
-
-@pytest.mark.parametrize("start_up", [0.0, 0.001, 7.0])
-@pytest.mark.parametrize(
-    ("cms", "cps"),
-    [(1, 100), (10, 10), (1e-9, 100), (1e-3, 1), (100, 1), (0.1, 0.3), (0, 5), (5, 0)],
-)
-def test_accuracy_up_to_ten_thousand_nodes(cms, cps, start_up):
-    cluster, worst = Cluster(10_000, cms, cps, start_up, start_up / 2), 0.0
-    with decimal.localcontext(prec=80):
-        for n in [*range(1, 40), 64, 100, 256, 999, 1000, 4096, 9999, 10_000]:
-            for sigma in (0.3, 100.0):
-                wanted = _reference(cluster, sigma, n)
-                error = abs(Decimal(execution_time(sigma, n, cluster)) - wanted) / wanted
-                worst = max(worst, float(error) / bound(n, cluster))
-    print(f"worst error: {worst:.2f} of the bound")
-    assert worst <= 1
 
 
 def test_the_fastest_count():
@@ -191,24 +157,6 @@ def test_no_count_sends_faster_than_the_link():
     assert fewest_nodes(10, -1.0, cluster) == 0
 
 
-@settings(deadline=None, derandomize=True, max_examples=scale_count(100, least=1))
-@given(
-    nodes=st.integers(1, 40),
-    cms=st.floats(1e-3, 1e3),
-    cps=st.floats(1e-3, 1e3),
-    start_up=st.sampled_from([0.0, 0.1, 5.0]),
-    sigma=st.floats(0.1, 1e3),
-)
-def test_time_falls_up_to_the_fastest_count_and_cost_always_rises(nodes, cms, cps, start_up, sigma):
-    cluster = Cluster(nodes, cms, cps, start_up, start_up)
-    top = fastest_nodes(sigma, cluster)
-    times = np.array([execution_time(sigma, n, cluster) for n in range(1, nodes + 1)])
-    assert (np.diff(times[:top]) <= 1e-14 * times[0]).all()
-    assert (np.diff(times[top - 1 :]) >= -1e-14 * times.max()).all()
-    assert (np.diff(times * np.arange(1, nodes + 1)) > -1e-14 * times[0] * nodes).all()
-    assert shares(sigma, top, cluster).min() > 0 or top == 1
-
-
 def test_many_minimum_times_at_once():
     sizes = np.random.default_rng(1).uniform(0.1, 500, 200)
     for cluster in random_clusters("many", 40):
@@ -216,67 +164,11 @@ def test_many_minimum_times_at_once():
         assert p.least_times(sizes, cluster).tolist() == wanted
 
 
-# --- the same kernels, exactly --------------------------------------------------------------------
-
-
-def plain(function):
-    """Return the source of a kernel, uncompiled."""
-    return getattr(function, "py_func", function)
-
-
-def fraction_table(costs: Costs) -> p.TimeTable:
-    """Fill a table by the package's own recursions, on Fractions."""
-    growth, *columns, lead = (np.empty(costs.nodes + 2, dtype=object) for _ in range(7))
-    numbers = costs.cms, costs.cps, costs.st, costs.sc
-    plain(core.growth_sums)(costs.cms, costs.cps, growth)
-    plain(core.cost_coefficients)(growth, *numbers, *columns[:3])
-    plain(core.derivative_coefficients)(growth, *numbers, *columns[3:])
-    lead[:] = columns[1] - costs.st - costs.sc  # exact here, and only on floats worth a column
-    return p.TimeTable(*columns, lead)
-
-
-def test_the_kernels_are_exact_on_fractions():
-    source, count = random.Random("exact"), 0
-    for _ in range(scale_count(150)):
-        nodes = source.randint(1, 7)
-        cms, start_up, set_up = (Q(source.randint(0, 20), source.randint(1, 7)) for _ in range(3))
-        costs = Costs(nodes, cms, Q(source.randint(1, 20), source.randint(1, 7)), start_up, set_up)
-        table = fraction_table(costs)
-        some = Q(source.randint(1, 90), source.randint(1, 9))
-        for sigma in (some, table.min_size[nodes] or Q(1)):
-            times = [costs.E(sigma, n) for n in range(1, nodes + 2)]
-            top = plain(core.n_star_of)(sigma, table.min_size, nodes)
-            assert top == costs.fastest(sigma)
-            for n, time in enumerate(times[:nodes], 1):
-                coefficients = table.time_per_unit, table.setup_time
-                assert plain(core.time_on_nodes)(sigma, n, *coefficients) == time
-                derivative = plain(core.cost_derivative)(
-                    sigma, n, nodes, False, table.dc_slope, table.dc_offset
-                )
-                assert derivative == (n + 1) * times[n] - n * time
-                for start in (Q(0), Q(17, 3)):
-                    for due in (start + time, start + time - Q(1, 10**9)):
-                        wanted = costs.n_min(sigma, start, due)
-                        found = plain(core.n_min_of)(
-                            start, due, sigma, 1, top, table.time_per_unit, table.setup_time
-                        )
-                        assert found == (0 if wanted > nodes else wanted)
-                        count += 1
-    print(f"{count} exact decisions")
-
-
 def test_equal_derivatives_are_equal_numbers():
     # with Cms = 0 and no set-up W(n) = sigma Cps for every n: every DC is exactly 0
     table = p.opr_table(Cluster(12, cms=0, cps=20))
     assert (table.dc_slope[1:-1] == 0).all()
     assert (table.dc_offset == 0).all()
-
-
-def test_the_derivative_is_infinite_at_the_top_where_asked():
-    table = p.opr_table(Cluster(3, 1, 1))
-    for n, infinite in [(2, False), (3, True)]:
-        found = core.cost_derivative(5.0, n, 3, True, table.dc_slope, table.dc_offset)
-        assert math.isinf(found) == infinite
 
 
 # --- arrays ----------------------------------------------------------------
