@@ -241,7 +241,6 @@ NO_NUMBERS = [
 WRONG_FILES = [
     ("values.low", "values.lwo", "places .* need values of these names"),
     ("times = -100", "tims = -100", "no field is called 'tims'"),
-    ("[[mcdf]]", "[[mcfd]]", "no field is called 'mcfd'"),
 ]
 
 

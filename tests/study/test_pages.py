@@ -4,6 +4,7 @@ import html
 import json
 import os
 import re
+import shutil
 import subprocess
 from collections import Counter
 
@@ -35,23 +36,29 @@ class Page:
         )
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A folder of results without pages."""
+    return make_run(tmp_path_factory.mktemp("made") / "latest")
+
+
 @pytest.fixture
-def folder(tmp_path):
-    return make_run(tmp_path / "results" / "latest")
-
-
-def pages_of(folder, *results, **meta):
-    """Write the pages of a run, and return the results page."""
-    results = results or (ended(folder), ended(folder, "90-scorecard"))
-    write_results_page(folder, results, META | meta)
-    return Page(folder / "report.html")
+def folder(made, tmp_path):
+    return shutil.copytree(made, tmp_path / "results" / "latest")
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
+def whole(made, tmp_path_factory):
     """The pages of a run for tests that only look at them: its folder and its results page."""
-    folder = make_run(tmp_path_factory.mktemp("pages") / "latest")
+    folder = shutil.copytree(made, tmp_path_factory.mktemp("pages") / "latest")
     return folder, pages_of(folder)
+
+
+def pages_of(folder, *results):
+    """Write the pages of a run, and return the results page."""
+    results = results or (ended(folder), ended(folder, "90-scorecard"))
+    write_results_page(folder, results, META)
+    return Page(folder / "report.html")
 
 
 # ------------------------------------------------------------------- alone in the world
@@ -355,10 +362,8 @@ def test_asking_for_the_commit_writes_nothing_into_the_checkout(tmp_path, monkey
     (tmp_path / "file").write_text("2")
     assert pages._commit() == f"{commit}-dirty"
 
-
-def test_without_git_the_commit_is_left_out(monkeypatch):
     def missing(*_, **__):
         raise FileNotFoundError
 
-    monkeypatch.setattr(subprocess, "run", missing)
+    monkeypatch.setattr(subprocess, "run", missing)  # without git
     assert pages._commit() == ""
