@@ -15,7 +15,6 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import nbformat
-import pytest
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = {path.stem: path for path in sorted((ROOT / "notebooks").glob("*.ipynb"))}
@@ -128,15 +127,16 @@ def is_there(dotted):
     return False
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_what_a_text_names_is_there(page):
-    text = text_of(page)
-    assert list(missing_notebooks(text)) == []
-    if page.suffix != ".py":
-        assert list(missing_targets(text, page)) == []
-    assert list(missing_paths(text, page)) == []
-    dotted = {found for code in CODE.findall(text) for found in DOTTED.findall(code)}
-    assert [one for one in sorted(dotted) if not is_there(one)] == []
+def test_what_a_text_names_is_there():
+    missing = []
+    for page in PAGES:
+        text = text_of(page)
+        found = [*missing_notebooks(text), *missing_paths(text, page)]
+        found += missing_targets(text, page) if page.suffix != ".py" else []
+        dotted = {name for code in CODE.findall(text) for name in DOTTED.findall(code)}
+        found += [name for name in sorted(dotted) if not is_there(name)]
+        missing += [f"{page.relative_to(ROOT)}: {name}" for name in found]
+    assert not missing, "\n".join(missing)
 
 
 def test_the_search_finds_what_is_missing():

@@ -189,15 +189,14 @@ def test_a_number_of_absurd_size_is_read_or_refused_in_words(tmp_path, name, mos
     """Numbers of a good file become each of them; Python's limit of digits changes nothing.
 
     Without the limit only texts beyond it can be read differently. What a header of a log says is
-    noted, and gives no machine that cannot be. Unless all is tried, every second place has every
-    second text.
+    noted, and gives no machine that cannot be. Unless all is tried, a place has every fourth text.
     """
     read, good, _ = READERS[name]
     before, path = sys.get_int_max_str_digits(), tmp_path / name
     places = list(re.finditer(rb"(?<![\w.])-?\d+(\.\d+)?(?![\w.])", good))
     try:
         sys.set_int_max_str_digits(most_digits)
-        texts, step = ABSURD if most_digits else BEYOND_THE_LIMIT, 1 if TRIES_ALL else 2
+        texts, step = ABSURD if most_digits else BEYOND_THE_LIMIT, 1 if TRIES_ALL else 4
         for place, number in enumerate(places[:: max(1, len(places) // scale_count(300, least=6))]):
             for text in texts[place % step :: step]:
                 path.write_bytes(good[: number.start()] + text.encode() + good[number.end() :])

@@ -445,29 +445,19 @@ def test_what_cannot_fit_in_memory_is_refused_before_it_begins(monkeypatch):
     require_refusals([(call, words) for call in WIDE.values()])
 
 
-def fail(error):
-    raise error
-
-
-def of_a_user(name, error):
-    """Run what a user brings and that raises an error."""
-    if name == "order":
-        policy = realtime.Policy(lambda tasks: fail(error), "min")
-        return realtime.simulate(TASKS, CLUSTER, policy)
-    chosen, seen = bricks.Policy(), bricks.Reading()
-    if name == "chooser":
-        chosen = bricks.Policy(lambda view: fail(error))
-    else:
-        seen = bricks.Reading(predictor=lambda window: fail(error))
-    return bricks.simulate(bricks.Environment(**GRID), chosen, seen)
-
-
 def test_what_a_users_function_refuses_is_said_as_it_is_and_its_faults_with_the_rule():
-    for name in ("order", "chooser", "predictor"):
-        with pytest.raises(InputError, match=r"^no licence$"):
-            of_a_user(name, InputError("no licence"))
-        with pytest.raises(InputError, match=r"must .*; got ZeroDivisionError: by zero$"):
-            of_a_user(name, ZeroDivisionError("by zero"))
+    def calls(error):
+        def fail(given):
+            raise error
+
+        grid, unlike = bricks.Environment(**GRID), bricks.Reading(predictor=fail)
+        yield lambda: realtime.simulate(TASKS, CLUSTER, realtime.Policy(fail, "min"))
+        yield lambda: bricks.simulate(grid, bricks.Policy(fail))
+        yield lambda: bricks.simulate(grid, bricks.Policy(), unlike)
+
+    fault = r"must .*; got ZeroDivisionError: by zero$"
+    require_refusals([(call, "^no licence$") for call in calls(InputError("no licence"))])
+    require_refusals([(call, fault) for call in calls(ZeroDivisionError("by zero"))])
 
 
 def test_memory_is_what_machine_container_and_shell_leave(monkeypatch):
