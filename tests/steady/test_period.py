@@ -1,5 +1,6 @@
 """The periodic schedule of paper S, 3.2: exact numbers, rounding down, simulation."""
 
+import itertools
 from dataclasses import replace
 from fractions import Fraction
 
@@ -9,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlsim.errors import InputError, ScheduleError
+from dlsim.errors import ScheduleError
 from dlsim.steady import Allocation, Limits, Period, Platform, Share, solve, to_fraction, topology
+from tests.helpers.refusals import refuses_each
 from tests.helpers.scale import scale_count
 from tests.helpers.steady_platforms import draw_platform, pair, shared_link
 
@@ -38,11 +40,11 @@ def test_the_simulation_completes_what_the_formula_says():
     assert case_a().periodic().simulate(1).empty
 
 
-@pytest.mark.parametrize(("period", "units"), [(1, [5, 2, 2]), (2, [10, 4, 4]), (3, [15, 7, 6])])
-def test_a_chosen_period_rounds_down(period, units):
-    schedule = case_a().periodic(period)
-    assert schedule.length == period
-    assert schedule.units[[0, 1, 1], [0, 0, 1]].tolist() == units
+def test_a_chosen_period_rounds_down():
+    for period, units in ((1, [5, 2, 2]), (2, [10, 4, 4]), (3, [15, 7, 6])):
+        schedule = case_a().periodic(period)
+        assert schedule.length == period
+        assert schedule.units[[0, 1, 1], [0, 0, 1]].tolist() == units
 
 
 def test_what_has_no_small_denominator_is_rounded_down_to_one_over_d():
@@ -54,50 +56,44 @@ def test_what_has_no_small_denominator_is_rounded_down_to_one_over_d():
     assert a.periodic(denominator=50).units.tolist() == [[157, 0], [0, 70]]
 
 
+def one_site(speed, work):
+    """Return an allocation of one site without links."""
+    links = pd.DataFrame({"bandwidth": [], "max_connect": []})
+    p = Platform([speed], [1], links, {}, [1], [1], [1])
+    return Allocation(p, np.array([[work]]), np.zeros((1, 1)))
+
+
 def test_decimals_are_read_as_written():
     assert to_fraction(0.1) == Fraction(1, 10)
     assert to_fraction(1e-7) == Fraction(1, 10**7)
-    links = pd.DataFrame({"bandwidth": [], "max_connect": []})
-    p = Platform([0.3], [1], links, {}, [1], [1], [1])
     # the float 0.3 is below 3/10: read in binary, three tenths of a unit would not fit
-    schedule = Allocation(p, np.array([[0.3]]), np.zeros((1, 1))).periodic()
+    schedule = one_site(0.3, 0.3).periodic()
     assert (schedule.length, schedule.units.tolist()) == (10, [[3]])
 
 
-def test_a_work_that_rounding_put_above_a_limit_loses_one_unit():
-    links = pd.DataFrame({"bandwidth": [], "max_connect": []})
-    p = Platform([0.9999999999], [1], links, {}, [1], [1], [1])
-    a = Allocation(p, np.array([[1.0]]), np.zeros((1, 1)))
-    a.check()
-    assert a.periodic(10).units.tolist() == [[9]]
+def test_a_work_that_rounding_put_above_a_limit_is_cut_to_whole_units_below_it():
+    for speed, work, period, units in ((0.9999999999, 1.0, 10, 9), (1e12, 1e12 + 500, 1, 10**12)):
+        a = one_site(speed, work)
+        a.check()
+        assert a.periodic(period).units.tolist() == [[units]]
 
 
-def test_an_excess_of_many_units_within_rounding_is_cut_to_the_limit():
-    links = pd.DataFrame({"bandwidth": [], "max_connect": []})
-    p = Platform([1e12], [1], links, {}, [1], [1], [1])
-    a = Allocation(p, np.array([[1e12 + 500]]), np.zeros((1, 1)))
-    a.check()
-    assert a.periodic(1).units.tolist() == [[10**12]]
-
-
-@pytest.mark.parametrize("unit", [1e3, 1e6, 1e9])
-def test_large_units_lose_no_more_than_rounding(unit):
-    for seed in range(scale_count(8)):
+def test_large_units_lose_no_more_than_rounding():
+    for seed, unit in itertools.product(range(scale_count(8)), (1e3, 1e6, 1e9)):
         p = draw_platform(seed, exact=False)
         fast = p.links.assign(bandwidth=p.links["bandwidth"] * unit)
         p = replace(p, speed=p.speed * unit, gateway=p.gateway * unit, links=fast)
-        for method in ("G", "LPRG"):
+        for method, period in itertools.product(("G", "LPRG"), (None, 100)):
             a = solve(p, method)
-            for period in (None, 100):
-                schedule = a.periodic(period)
-                schedule.check()
-                most = 2 / schedule.length + 1e-8 * a.work
-                assert (a.work - schedule.work.astype(float) <= most).all()
+            schedule = a.periodic(period)
+            schedule.check()
+            most = 2 / schedule.length + 1e-8 * a.work
+            assert (a.work - schedule.work.astype(float) <= most).all()
 
 
 def test_two_applications_of_one_cluster_share_a_connection_exactly():
     base = pair((0, 9), gateway=30)
-    p = Platform(base.speed, base.gateway, base.links, base.routes, (1, 1), (1, 1), (1, 2), (0, 0))
+    p = replace(base, data=(1, 2), origin=(0, 0))
     schedule = solve(p, "MILP").periodic()
     assert schedule.objective == 2
     assert schedule.simulate(3)["computed"].sum() == 2 * 4 * schedule.length
@@ -140,29 +136,20 @@ def period_of(units, connections=((0, 0), (1, 0)), platform=None, length=3):
     return Period(platform or pair(), length, units, np.array(connections))
 
 
-@pytest.mark.parametrize(
-    ("schedule", "message"),
-    [
+def test_the_simulation_sees_every_overload():
+    share = replace(pair(), limits=Limits((Share(0, (1,), 0.1),)))
+    for schedule, message in (
         (period_of([[25, 0], [7, 6]]), r"\(6b\) speed of cluster 0: 32/3 > 10"),
         (period_of([[15, 0], [10, 6]]), r"\(6e\) route 1 -> 0: 10/3 > 3"),
         (period_of([[15, 0], [7, 6]], [[0, 1], [2, 0]]), r"\(6d\) link 0: 3 > 2"),
-        (
-            period_of([[0, 0], [7, 0]], platform=pair(gateway=2)),
-            r"\(6c\) gateway of cluster 0: 7/3 > 2",
-        ),
-        (
-            period_of([[0, 0], [4, 0]], platform=replace(
-                pair(), limits=Limits((Share(0, (1,), 0.1),))
-            )),
-            r"share of \(1,\) in cluster 0: 4/3 > 1",
-        ),
-    ],
-)  # fmt: skip
-def test_the_simulation_sees_every_overload(schedule, message):
-    with pytest.raises(ScheduleError, match=r"period [12]: " + message):
-        schedule.simulate(3)
-    with pytest.raises(ScheduleError):
-        schedule.check()
+        (period_of([[0, 0], [7, 0]], platform=pair(gateway=2)),
+         r"\(6c\) gateway of cluster 0: 7/3 > 2"),
+        (period_of([[0, 0], [4, 0]], platform=share), r"share of \(1,\) in cluster 0: 4/3 > 1"),
+    ):  # fmt: skip
+        with pytest.raises(ScheduleError, match=r"period [12]: " + message):
+            schedule.simulate(3)
+        with pytest.raises(ScheduleError):
+            schedule.check()
 
 
 def test_the_least_overload_is_seen():
@@ -173,22 +160,14 @@ def test_the_least_overload_is_seen():
     period_of([[15, 0], [9 * 10**12, 0]], length=3 * 10**12).check()
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: case_a().periodic(0), "period must be a whole number"),
-        (lambda: case_a().periodic("7"), "period must be a whole number"),
-        (lambda: case_a().periodic(float("nan")), "period must be a whole number"),
-        (lambda: case_a().periodic(2.5), "period must be a whole number"),
-        (lambda: case_a().periodic(denominator=0), "denominator must be"),
-        (lambda: case_a().periodic().simulate(0), "periods must be"),
-        (lambda: case_a().periodic().completed(True), "periods must be"),
-        (lambda: solve(shared_link(), "LP").periodic(), "whole connections"),
-    ],
-)
-def test_bad_input(call, message):
-    with pytest.raises(InputError, match=message):
-        call()
+test_bad_input_is_refused = refuses_each([
+    *((lambda bad=bad: case_a().periodic(bad), "period must be a whole number")
+      for bad in (0, "7", float("nan"), 2.5)),
+    (lambda: case_a().periodic(denominator=0), "denominator must be"),
+    (lambda: case_a().periodic().simulate(0), "periods must be"),
+    (lambda: case_a().periodic().completed(True), "periods must be"),
+    (lambda: solve(shared_link(), "LP").periodic(), "whole connections"),
+])  # fmt: skip
 
 
 def test_an_allocation_that_breaks_a_rule_has_no_period():

@@ -1,7 +1,7 @@
 """Program (6) of paper S: hand cases, an exact twin, brute force, limits, fairness."""
 
-import dataclasses
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import networkx as nx
@@ -29,6 +29,7 @@ from dlsim.steady import (
 from dlsim.steady.independent_set import independent_set_platform
 from dlsim.steady.lp_rows import LpRows
 from dlsim.steady.relaxation import certify_bound
+from tests.helpers.refusals import refuses_each
 from tests.helpers.scale import ENOUGH, LONG, scale_count
 from tests.helpers.steady_platforms import (
     alone,
@@ -71,13 +72,11 @@ def test_hand_cases(platform, relaxed, whole):
     assert ReducedProgram(platform).solve() == pytest.approx(relaxed)
     best = solve_program(platform)
     assert best.objective == pytest.approx(whole, abs=1e-9)
+    assert best.upper == pytest.approx(
+        whole, rel=CLOSE, abs=1e-9
+    )  # also where the bound is not met
     assert best.is_proved
     assert best.connections.dtype == np.int64
-
-
-def test_case_e_needs_the_search_the_bound_is_not_met():
-    best = solve_program(shared_link())
-    assert (best.objective, best.upper, best.gap, best.ratio) == (0, 0, 0, 0)
 
 
 # -------------------------------------------------------- the exact twin
@@ -102,12 +101,8 @@ def test_both_forms_and_the_bound_meet_the_exact_optimum():
 def crowded(seed, clusters=3, links=3, most=2):
     """A platform whose routes share few links with few connections."""
     rng = np.random.default_rng(seed)
-    table = pd.DataFrame(
-        {
-            "bandwidth": rng.choice([1.0, 2, 3, 5], links),
-            "max_connect": rng.integers(1, most + 1, links),
-        }
-    )
+    table = pd.DataFrame({"bandwidth": rng.choice([1.0, 2, 3, 5], links)})
+    table["max_connect"] = rng.integers(1, most + 1, links)
     pairs = [(k, to) for k in range(clusters) for to in range(clusters) if k != to]
     routes = {
         pair: rng.choice(links, rng.integers(1, 3), replace=False).tolist()
@@ -141,16 +136,16 @@ def test_the_mixed_program_is_right_where_a_load_has_little_data():
     for seed in range(scale_count(60, LONG)):
         p, rng = crowded(seed), np.random.default_rng(seed)
         light = 10 ** rng.uniform(-10, -3, p.applications)
-        p = dataclasses.replace(p, data=np.where(rng.random(p.applications) < 0.5, light, p.data))
+        p = replace(p, data=np.where(rng.random(p.applications) < 0.5, light, p.data))
         exact = float(twin.brute_force(as_instance(p)))
-        assert solve_program(p).objective == pytest.approx(exact, rel=CLOSE, abs=CLOSE)
+        assert solve(p, "MILP").objective == pytest.approx(exact, rel=CLOSE, abs=CLOSE)
 
 
 def test_some_of_these_platforms_have_a_gap_and_some_are_limited():
-    tight = [crowded(seed) for seed in range(60)]
+    tight = [crowded(seed) for seed in range(24)]
     short = [p for p in tight if solve_program(p).objective < bound(p) * (1 - 1e-3)]
-    assert len(short) >= 10
-    assert sum(solve_program(p).objective > 0 for p in short) >= 5
+    assert len(short) >= 4
+    assert any(solve_program(p).objective > 0 for p in short)
     drawn = random_platforms(40, ENOUGH, clusters=3, apps=3, odd=0.2)
     assert sum(bool(p.limits.shares) for p in drawn) >= 10
     assert sum(p.priority.ndim == 2 for p in drawn) >= 10
@@ -317,15 +312,8 @@ def test_fewest_connections_keep_the_objective():
 def test_units_do_not_matter():
     p = topology.random(6, connectivity=0.5, max_connect=3, seed=4)
     for factor in (1e-9, 1e9):
-        q = Platform(
-            p.speed * factor,
-            p.gateway * factor,
-            p.links.assign(bandwidth=p.links["bandwidth"] * factor),
-            p.routes,
-            p.priority,
-            p.work,
-            p.data,
-        )
+        fast = p.links.assign(bandwidth=p.links["bandwidth"] * factor)
+        q = replace(p, speed=p.speed * factor, gateway=p.gateway * factor, links=fast)
         assert bound(q) / factor == pytest.approx(bound(p), rel=1e-9)
         assert solve_program(q).objective / factor == pytest.approx(
             solve_program(p).objective, rel=1e-6
@@ -377,14 +365,14 @@ def test_a_narrow_program_finds_the_same_optimum():
 
 
 def test_a_wide_network_is_rounded_on_few_of_its_cells():
-    p = topology.tiers(80, seed=1)
+    p = topology.tiers(40, seed=1)
     program = ReducedProgram(p)
     value = program.solve()
     assert value <= bound(p) <= value * (1 + 1e-8)
     narrow = program.narrow()
     assert narrow.solve() == pytest.approx(value, rel=1e-9)
     assert len(narrow.cells) < 0.1 * len(narrow.rows.app)
-    for method in ("LP", "LPR", "LPRG", "LPRR", "LPRR+polish"):
+    for method in ("LP", "LPRG", "LPRR+polish"):
         found = solve(p, method)
         found.check()
         assert found.objective <= bound(p) * (1 + 1e-9)
@@ -393,18 +381,17 @@ def test_a_wide_network_is_rounded_on_few_of_its_cells():
 # -------------------------------------------------------------- fixing routes
 
 
-@pytest.mark.parametrize(("connections", "best"), [(0, 1), (1, 4), (2, 7)])
-def test_the_first_route_fills_connections_like_any_other(connections, best):
+def test_the_first_route_fills_connections_like_any_other():
     """The only route, number 0: two connections of bandwidth 3, and speed 1 at home."""
-    link = pd.DataFrame({"bandwidth": [3.0], "max_connect": [2]})
-    p = Platform([1, 10], [20, 20], link, {(0, 1): [0]}, [1], [1], [1], origin=[0])
-    program = ReducedProgram(p)
-    assert program.solve() == pytest.approx(7)
-    assert program.connections_used.tolist() == pytest.approx([2])
-    assert program.work.tolist() == [pytest.approx([1, 6])]
-    program.fix_route(0, connections)
-    assert program.solve() == pytest.approx(best)
-    assert program.connections_used.tolist() == pytest.approx([connections])
+    p = Platform([1, 10], [20, 20], pair().links, {(0, 1): [0]}, [1], [1], [1], origin=[0])
+    for connections, best in ((0, 1), (1, 4), (2, 7)):
+        program = ReducedProgram(p)
+        assert program.solve() == pytest.approx(7)
+        assert program.connections_used.tolist() == pytest.approx([2])
+        assert program.work.tolist() == [pytest.approx([1, 6])]
+        program.fix_route(0, connections)
+        assert program.solve() == pytest.approx(best)
+        assert program.connections_used.tolist() == pytest.approx([connections])
 
 
 def test_a_fixed_route_reserves_its_connections_used_or_not():
@@ -423,15 +410,11 @@ def test_a_fixed_route_reserves_its_connections_used_or_not():
     ]
 
 
-@pytest.mark.parametrize("value", [-1, 3, 0.5])
-def test_a_route_is_fixed_to_what_there_is_room_for(value):
+def test_a_route_is_fixed_once_to_what_there_is_room_for():
     program = ReducedProgram(pair())
-    with pytest.raises(InputError, match="whole number from 0 to 2"):
-        program.fix_route(0, value)
-
-
-def test_a_route_is_fixed_once():
-    program = ReducedProgram(pair())
+    for value in (-1, 3, 0.5):
+        with pytest.raises(InputError, match="whole number from 0 to 2"):
+            program.fix_route(0, value)
     program.fix_route(0, 1)
     with pytest.raises(InputError, match="once"):
         program.fix_route(0, 1)
@@ -453,26 +436,24 @@ def test_fixing_one_by_one_is_polishing_at_once():
         assert best.objective == pytest.approx(exact, rel=CLOSE, abs=CLOSE)
 
 
-@pytest.mark.parametrize("bad", [[[0, 0.5], [0, 0]], [[0, 0], [-1, 0]]])
-def test_polish_refuses_broken_connections(bad):
-    with pytest.raises(InputError, match=r"whole numbers|at least 0"):
-        polish(pair(), bad)
+ONE_WAY = Platform((1, 1), (1, 1), pair().links, {(0, 1): [0]}, (1, 1), (1, 1), (1, 1))
+test_what_is_no_problem_is_refused = refuses_each([
+    (lambda: bound(3), "platform must be a Platform, got 3"),
+    (lambda: ReducedProgram(None), "platform must be a Platform, got None"),
+    (lambda: solve_program(None), "platform must be a Platform, got None"),
+    (lambda: max_min_fair("p"), "platform must be a Platform, got 'p'"),
+    (lambda: solve_program(pair(), start=3), "start must be an Allocation, got 3"),
+    (lambda: polish(pair(), None), "connections must be a table of whole numbers, got None"),
+    (lambda: polish(pair(), [[0, 0.5], [0, 0]]), "whole numbers"),
+    (lambda: polish(pair(), [[0, 0], [-1, 0]]), "at least 0"),
+    (lambda: polish(pair(), [[0]]), "connections must have 2 x 2 entries, got 1 x 1"),
+    (lambda: polish(ONE_WAY, [[0, 0], [1, 0]]), "connections 1 -> 0 must have a route with a link"),
+])  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: bound(3), "platform must be a Platform, got 3"),
-        (lambda: ReducedProgram(None), "platform must be a Platform, got None"),
-        (lambda: solve_program(None), "platform must be a Platform, got None"),
-        (lambda: solve_program(pair(), start=3), "start must be an Allocation, got 3"),
-        (lambda: polish(pair(), None), "connections must be a table of whole numbers, got None"),
-        (lambda: max_min_fair("p"), "platform must be a Platform, got 'p'"),
-    ],
-)
-def test_bad_input(call, message):
-    with pytest.raises(InputError, match=message):
-        call()
+def test_polish_refuses_connections_that_break_a_rule():
+    with pytest.raises(ScheduleError, match=r"\(6d\) link 0: 9 exceeds 2"):
+        polish(pair(), [[0, 9], [0, 0]])
 
 
 def test_an_application_that_can_do_nothing_proves_the_bound_zero():
@@ -480,20 +461,12 @@ def test_an_application_that_can_do_nothing_proves_the_bound_zero():
         p = draw_platform(seed, exact=False, clusters=5)
         speed = np.where(np.arange(5) == p.origin[0], 0.0, p.speed)
         routes = {pair: way for pair, way in p.routes.items() if p.origin[0] not in pair}
-        p = dataclasses.replace(p, speed=speed, routes=routes)
+        p = replace(p, speed=speed, routes=routes)
         if p.is_counted[0]:
             assert bound(p) == 0
             assert solve(p, "G").ratio == solve(p, "LP").ratio == 1
-
-
-def test_polish_refuses_what_does_not_fit_the_platform():
-    with pytest.raises(InputError, match="connections must have 2 x 2 entries, got 1 x 1"):
-        polish(pair(), [[0]])
-    p = Platform((1, 1), (1, 1), pair().links, {(0, 1): [0]}, (1, 1), (1, 1), (1, 1))
-    with pytest.raises(InputError, match="connections 1 -> 0 must have a route with a link"):
-        polish(p, [[0, 0], [1, 0]])
-    with pytest.raises(ScheduleError, match=r"\(6d\) link 0: 9 exceeds 2"):
-        polish(pair(), [[0, 9], [0, 0]])
+            best = solve_program(p)
+            assert (best.objective, best.ratio, best.gap, best.is_proved) == (0, 1, 0, True)
 
 
 # ---------------------------------------------------------------- mixed program
@@ -529,8 +502,8 @@ def test_a_search_cut_short_keeps_its_start_and_its_gap():
     assert solve(p, "MILP").is_proved
 
 
-def test_thirty_clusters_are_solved_with_proof():
-    for p in (topology.tiers(30, seed=1), topology.random(30, 0.2, max_connect=5, seed=1)):
+def test_twenty_clusters_are_solved_with_proof():
+    for p in (topology.tiers(20, seed=1), topology.random(20, 0.2, max_connect=5, seed=1)):
         best = solve_program(p)
         best.check()
         assert best.is_proved
@@ -541,16 +514,7 @@ def test_thirty_clusters_are_solved_with_proof():
 
 def test_a_share_of_a_cluster_is_capped():
     p = pair((10, 10), most=9, gateway=100)
-    capped = Platform(
-        p.speed,
-        p.gateway,
-        p.links,
-        p.routes,
-        (1, 3),
-        p.work,
-        p.data,
-        limits=Limits((Share(0, (1,), 0.2),)),
-    )
+    capped = replace(p, priority=(1, 3), limits=Limits((Share(0, (1,), 0.2),)))
     # application 1 wants 15 of 20; it gets its own 10 and 2 of cluster 0
     assert solve_program(capped).objective == pytest.approx(4)
     assert bound(capped) == pytest.approx(4)
@@ -561,16 +525,7 @@ def test_a_share_of_a_cluster_is_capped():
 
 def test_connections_of_a_pair_are_capped_both_ways_together():
     p = pair(most=9, bandwidth=1, gateway=100)
-    capped = Platform(
-        p.speed,
-        p.gateway,
-        p.links,
-        p.routes,
-        p.priority,
-        p.work,
-        p.data,
-        limits=Limits(pairs={(1, 0): 2}),
-    )
+    capped = replace(p, limits=Limits(pairs={(1, 0): 2}))
     assert solve_program(p).objective == pytest.approx(6)
     assert solve_program(capped).objective == pytest.approx(4)
     assert bound(capped) == pytest.approx(4)
@@ -581,7 +536,7 @@ def test_connections_of_a_pair_are_capped_both_ways_together():
 
 def test_priorities_per_pair():
     p = pair((10, 10), most=9, gateway=100)
-    near = Platform(p.speed, p.gateway, p.links, p.routes, [[1, 4], [0, 1]], p.work, p.data)
+    near = replace(p, priority=[[1, 4], [0, 1]])
     # work of A0 at home counts 1 and away 1/4; work of A1 counts on cluster 1 only
     best = solve_program(near)
     assert best.objective == pytest.approx(10)
@@ -591,7 +546,7 @@ def test_priorities_per_pair():
 
 def test_applications_of_one_cluster_share_its_connections():
     p = pair((0, 8), most=2, gateway=100)
-    both = Platform(p.speed, p.gateway, p.links, p.routes, (1, 1), (1, 1), (1, 2), origin=(0, 0))
+    both = replace(p, data=(1, 2), origin=(0, 0))
     # two connections of 3 carry t + 2t = 6
     best = solve_program(both)
     assert best.objective == pytest.approx(2)
@@ -603,20 +558,12 @@ def test_applications_of_one_cluster_share_its_connections():
 
 def test_fairness_by_hand():
     # two clusters without a link: the minimum is 2, the other may have 7
-    p = Platform(
-        (2, 7),
-        (1, 1),
-        pd.DataFrame({"bandwidth": [], "max_connect": []}),
-        {},
-        (1, 1),
-        (1, 1),
-        (1, 1),
-    )
+    p = replace(pair((2, 7)), routes={})
     assert max_min_fair(p).values == pytest.approx([2, 7])
 
 
-@pytest.mark.parametrize("method", ["LP", "MILP", "LPRR"])
-def test_solvers_write_nothing_on_standard_output(capfd, method):
+def test_solvers_write_nothing_on_standard_output(capfd):
     platform = topology.random(6, 0.5, seed=1)
-    assert solve(platform, method, seed=0).objective > 0
+    for method in ("LP", "MILP", "LPRR"):
+        assert solve(platform, method, seed=0).objective > 0
     assert capfd.readouterr() == ("", "")
