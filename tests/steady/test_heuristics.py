@@ -433,14 +433,6 @@ def half_of_greedy(platform):
     return found.work / 2, found.connections
 
 
-def test_a_method_is_one_record(monkeypatch):
-    row = Method(half_of_greedy, name="HALF", text="half of G")
-    monkeypatch.setitem(METHODS, "HALF", row)
-    assert solve(pair(), "HALF").objective == pytest.approx(2)
-    assert solve(pair(), "HALF+polish").objective == pytest.approx(6)
-    assert solve(pair(), "HALF").method is row
-
-
 def test_suffixes_are_applied_once_and_in_one_order():
     method = solve(pair(), "LPRG+polish+least+polish").method
     assert (method.name, method.suffixes) == ("LPRG+least+polish", ("least", "polish"))

@@ -72,10 +72,9 @@ def test_hand_cases(platform, relaxed, whole):
     assert ReducedProgram(platform).solve() == pytest.approx(relaxed)
     best = solve_program(platform)
     assert best.objective == pytest.approx(whole, abs=1e-9)
-    assert best.upper == pytest.approx(
-        whole, rel=CLOSE, abs=1e-9
-    )  # also where the bound is not met
-    assert best.is_proved
+    # the search proves it also where the bound is not met
+    assert (best.is_proved, best.gap) == (True, pytest.approx(0, abs=CLOSE))
+    assert best.ratio == pytest.approx(whole / relaxed)
     assert best.connections.dtype == np.int64
 
 
