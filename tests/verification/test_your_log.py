@@ -4,7 +4,6 @@ import html
 import json
 import subprocess
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 
 import nbformat
@@ -15,15 +14,13 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlsim import progress
 from dlsim.errors import InputError
 from dlsim.joblog import SACCT_COMMAND
 from dlsim.realtime import Cluster, simulate
-from dlsim.study import sweeps
 from tests.helpers import slurm_exports
 from tests.helpers.scale import scale_count
 from tests.joblog.test_swf import line
-from tests.verification.executed import FILE, in_one_space
+from tests.verification.executed import in_one_space
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "65-your-log.ipynb"
 
@@ -113,29 +110,6 @@ def test_a_log_whose_submit_times_are_start_times_is_not_compared(tmp_path):
     assert not list((tmp_path / "results").rglob("*comparison*"))
 
 
-def test_an_estimated_size_is_said_and_can_be_set(tmp_path):
-    text = "submit,wait,run_time,processors,user\n"
-    text += "".join(f"{k},0,3600,1,u{k % 5}\n" for k in range(100))
-    seen = run(tmp_path, text, "log.csv")
-    assert seen[0]["size"] == 100
-    assert "estimate from below: 100 is the least that the log shows" in conclusions(seen)
-    seen = run(tmp_path, text, "log.csv", nodes=160)
-    assert seen[0]["size"] == 160
-    assert "estimate" not in conclusions(seen)
-
-
-def test_more_processors_in_use_than_stated_are_a_note_with_its_consequence(tmp_path):
-    text = "; MaxProcs: 2\n" + "\n".join(line(k, 0, 0, 60, 1) for k in range(3))
-    seen = run(tmp_path, text)
-    note = "3 processors were in use at once, more than the 2 of the header, so that the header or "
-    assert note + "the times are not exact; all numbers are for 2 processors" in conclusions(seen)
-    assert "`-p nodes 3` computes them for 3" in conclusions(seen)
-    assert ", as logged: 100.0%" in conclusions(seen)
-    seen = run(tmp_path, text, nodes=1)
-    assert "3 processors were in use at once, more than the 1 given; all" in conclusions(seen)
-    assert "as logged, on at least 3 processors: 100.0%" in conclusions(seen)
-
-
 def test_the_page_names_files_without_their_folders(tmp_path):
     seen = run(tmp_path, "submit,run_time,processors\n0,60,4\n", "log.csv")
     facts = seen[0]["facts"]
@@ -161,21 +135,17 @@ def test_why_jobs_are_refused(tmp_path):
     assert "No jobs are refused." in conclusions(seen)
 
 
-@pytest.mark.parametrize(
-    ("enough_from", "answer"),
-    [(1, (1, 0)), (3, (3, 2)), (8, (8, 7)), (29, (29, 28)), (96, (96, 95)), (97, None)],
-)
-def test_the_least_that_is_enough_is_found_below_between_and_above_what_was_tried(
-    example, enough_from, answer
-):
+def test_the_least_that_is_enough_is_found_below_between_and_above_what_was_tried(example):
     names = example[0]
-    least = dict.fromkeys(names["rules"], np.inf)
-    least |= {"EDFMN": 2 * enough_from, "MCDF": enough_from}
+    for enough_from in (1, 3, 8, 29, 96, 97):
+        least = dict.fromkeys(names["rules"], np.inf)
+        least |= {"EDFMN": 2 * enough_from, "MCDF": enough_from}
 
-    def enough_at(number, policies):
-        return tuple(name for name in policies if number >= least[name])
+        def enough_at(number, policies, least=least):
+            return tuple(name for name in policies if number >= least[name])
 
-    assert names["least_enough"]([12, 6, 8], enough_at) == (answer and (*answer, "MCDF"))
+        wanted = (enough_from, enough_from - 1, "MCDF") if enough_from < 97 else None
+        assert names["least_enough"]([12, 6, 8], enough_at) == wanted
 
 
 def test_the_answers_that_are_searched_for(example):
@@ -188,34 +158,6 @@ def test_the_answers_that_are_searched_for(example):
     assert too_tight < percent <= 1.005 * too_tight + 1
     shares = [share_of_jobs(names, policy_in_time, v / 100, 32) for v in (percent, too_tight)]
     assert shares[0] >= 0.95 > shares[1]
-    takes = f"to 95 % of the jobs takes {enough} processors (policy {policy}); {too_few} promise it"
-    assert takes in conclusions(example)
-    assert f"to 95 % of the jobs is {percent / 100:g} times" in conclusions(example)
-
-
-def test_jobs_wider_than_the_machine_are_left_out_after_the_size_is_known(tmp_path):
-    text = "submit,run_time,processors\n0,60,4\n1,60,9\n2,0,1\n"
-    seen = run(tmp_path, text, "log.csv")
-    assert (seen[0]["size"], len(seen[0]["job_table"])) == (9, 2)
-    seen = run(tmp_path, text, "log.csv", nodes=8)
-    assert len(seen[0]["job_table"]) == 1
-    assert "1 jobs left out: wider than the machine (8)" in conclusions(seen)
-    assert "1 jobs left out: run time not above 0" in conclusions(seen)
-
-
-def test_the_accounting_of_slurm_is_read_and_what_is_left_out_is_said(tmp_path):
-    header = "JobID|User|Partition|State|Submit|Start|End|ElapsedRaw|TimelimitRaw|AllocTRES\n"
-    day = "2025-05-01T00:"
-    text = header + (
-        f"1|ann|gpu|COMPLETED|{day}00:00|{day}00:00|{day}10:00|600|20|cpu=8,gres/gpu=4\n"
-        f"2|bob|gpu|RUNNING|{day}05:00|{day}05:00|Unknown|900|20|cpu=8,gres/gpu=4\n"
-        f"3|bob|cpu|COMPLETED|{day}06:00|{day}06:00|{day}07:00|60|20|cpu=64\n"
-    )
-    seen = run(tmp_path, text, "sacct.txt", count="gpus", queue="gpu")
-    table = seen[0]["job_table"]
-    assert table[["submit", "run_time", "processors"]].to_numpy().tolist() == [[0, 600, 4]]
-    assert "1 jobs left out: still running" in conclusions(seen)
-    assert "gpus are counted in place of processors" in conclusions(seen)
 
 
 def test_the_page_prints_the_command_that_exports_the_accounting():
@@ -231,27 +173,6 @@ def test_a_spreadsheet_shows_a_users_name_as_text(tmp_path):
     assert table["user"].tolist() == ["'=1+1", "'+a", "'-a", "'@a", "ann"]
 
 
-def test_the_same_log_gives_the_same_answer_twice_and_in_both_formats(tmp_path):
-    rng = np.random.default_rng(1)
-    jobs = [(10 * k, int(rng.integers(30, 90)), int(rng.integers(1, 4))) for k in range(20)]
-    swf = "; MaxProcs: 4\n" + "\n".join(
-        line(k, submit, 0, run_time, width) for k, (submit, run_time, width) in enumerate(jobs)
-    )
-    table = "submit,wait,run_time,processors,user\n" + "\n".join(
-        f"{submit},0,{run_time},{width},1" for submit, run_time, width in jobs
-    )
-    answers = []
-    for folder, text, name in (("a", swf, "log.swf"), ("b", swf, "log.swf"), ("c", table, "l.csv")):
-        (tmp_path / folder).mkdir()
-        seen = run(tmp_path / folder, text, name, nodes=4)
-        answers.append([one for one in seen[0]["lines"] if not one.startswith("Note")])
-        answers.append(seen[0]["promises"].to_csv())
-    assert answers[:2] == answers[2:4] == answers[4:]
-
-
-# ------------------------------------------------------------------ several policies
-
-
 def test_the_best_of_several_policies_is_named(example):
     names = example[0]
     cells = nbformat.read(NOTEBOOK, as_version=4).cells
@@ -259,38 +180,13 @@ def test_the_best_of_several_policies_is_named(example):
     shares = {name: share_of_jobs(names, name, 2, 32) for name in names["rules"]}
     assert names["at_usual"]["jobs"].to_dict() == shares
     assert names["best"] == max(shares, key=shares.get)
-    said = conclusions(example)
-    assert f"the policy is {names['best']} (the best; " in said
-    for name in {*shares} - {names["best"]}:
-        assert f"{name} {shares[name]:.1%}" in said
+    assert f"the policy is {names['best']} (the best; " in conclusions(example)
     assert len(names["promises"]) == 4 * (6 + 6 - 1)  # a machine, or a deadline, is the usual one
 
 
-def test_a_policy_of_a_file_is_one_of_the_policies(tmp_path):
-    seen = run(tmp_path, JOBS, "log.csv", policy=[f"{FILE}:least_laxity", "MCDF"], nodes=4)
-    assert {*seen[0]["promises"]["policy"]} == {"least_laxity", "MCDF"}
-
-
-@pytest.mark.parametrize(
-    ("policy", "message"),
-    [
-        (["EDFMM"], "policy must be one of .*mean EDFMN"),
-        (["EDFANNA"], "EDFANNA refuses no job and promises nothing; leave it out"),
-    ],
-)
-def test_what_promises_nothing_is_no_policy_of_the_page(tmp_path, policy, message):
-    with pytest.raises(InputError, match=message):
-        run(tmp_path, policy=policy)
-
-
-def test_a_longer_deadline_that_is_promised_to_fewer_jobs_is_said_beside_the_promise(tmp_path):
-    """Three jobs of 60 s on 2 processors: at twice the run time two jobs get one each, for 60 s."""
-    text = "submit,run_time,processors\n0,60,1\n0,60,1\n0,60,1\n"
-    seen = run(tmp_path, text, "log.csv", nodes=2)
-    line = next(one for one in seen[0]["lines"] if "could have been promised to end" in one)
-    assert "A longer deadline can mean fewer promises, since jobs then hold" in line
-    own = seen[0]["by_deadline"].loc[seen[0]["best"]]
-    assert ("; here" in line) == bool((own[own.index > 2] < own[2]).any())
+def test_what_promises_nothing_is_no_policy_of_the_page(tmp_path):
+    with pytest.raises(InputError, match="EDFANNA refuses no job and promises nothing"):
+        run(tmp_path, policy=["EDFANNA"])
 
 
 # ------------------------------------------------------------------ load, far jobs, users
@@ -298,32 +194,19 @@ def test_a_longer_deadline_that_is_promised_to_fewer_jobs_is_said_beside_the_pro
 JOBS = "submit,run_time,processors\n" + "".join(f"{600 * k},600,2\n" for k in range(201))
 
 
-@pytest.mark.parametrize(("nodes", "load"), [(4, 0.5), (2, 1.0), (1, 2.0)])
-def test_the_load_is_that_of_the_time_in_which_jobs_were_submitted(tmp_path, nodes, load):
+@pytest.mark.parametrize("nodes", [4, 2, 1])
+def test_the_load_is_that_of_the_time_in_which_jobs_were_submitted(tmp_path, nodes):
     """Of 2 processors for 600 s each 600 s; the work of the last job lies behind that time."""
     text = JOBS.replace("600,2", f"600,{min(nodes, 2)}")
     seen = run(tmp_path, text, "log.csv", nodes=nodes)
     load = min(nodes, 2) / nodes * 201 / 200
     assert seen[0]["load_of_all"] == pytest.approx(load)
-    first = seen[0]["lines"][0]
-    assert first.startswith(
-        f"**The load is {load:.2f}**: the jobs that were submitted in 1.39 days"
-    )
-    assert ("no scheduler can do all of it" in first) == (load > 1)
+    assert ("no scheduler can do all of it" in seen[0]["lines"][0]) == (load > 1)
 
 
-def test_a_load_above_1_is_the_reason_beside_a_deadline_that_is_not_found(tmp_path):
-    seen = run(tmp_path, JOBS.replace(",2\n", ",9\n"), "log.csv", nodes=9, factors=[2])
-    assert "no deadline up to 16 times" not in conclusions(seen)
-    heavy = "submit,run_time,processors\n" + "".join(f"{k},600,4\n" for k in range(3000))
-    seen = run(tmp_path, heavy, "log.csv", nodes=4, factors=[2], policy=["EDF-OPR-MN"])
-    said = "no deadline up to 16 times the run time could have been promised to 95 % of the jobs"
-    assert f"{said}; the load is 600.20." in conclusions(seen)
-
-
-@pytest.mark.parametrize("old", [1, 2])
-def test_jobs_far_from_all_others_get_a_note_that_cuts_them_off(tmp_path, old):
+def test_jobs_far_from_all_others_get_a_note_that_cuts_them_off(tmp_path):
     """Of 201 jobs at most 2 are fewer than a hundredth."""
+    old = 2
     head, *lines = JOBS.splitlines()
     early = [f"{1000 * k},600,2" for k in range(old)]
     late = [f"{int(line.split(',')[0]) + 9_000_000}{line[line.index(',') :]}" for line in lines]
@@ -371,13 +254,6 @@ def test_a_log_without_users_has_no_line_on_users_and_an_unknown_one_is_no_perso
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ("nodes: '64'", "nodes must be a whole number of at least 0, got '64'"),
-        ("nodes: -5", "nodes must be a whole number of at least 0, got -5"),
-        ("factors: 2", "factors must be a list, got 2; write factors = [2]"),
-        ("factors: []", "factors must hold at least one value, got []"),
-        ("factors: [a]", "factors[0] must be a finite number above 0, got 'a'"),
-        ("policy: MCDF", "policy must be a list, got 'MCDF'; write policy = [...]"),
-        ("log: 7", "log must be a text, got 7"),
         ("log: nothing.csv", "nothing.csv: cannot be read"),
         ("log: wrong.csv", "wrong.csv: line 1: columns that are not known: weigth; "),
         ("{log: right.csv, since: soon}", "since must be a date such as 2025-03-01 or "),
@@ -403,53 +279,10 @@ def test_what_cannot_be_used_is_refused_before_anything_slow_is_imported(tmp_pat
     assert imported == "[]"
 
 
-def test_papermill_with_a_file_of_parameters_fails_in_the_first_cell(tmp_path):
-    (tmp_path / "p.yml").write_text('nodes: "64"\nfactors: [2]\n')
-    words = [sys.executable, "-m", "papermill", NOTEBOOK, "out.ipynb", "-f", "p.yml"]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode
-    assert "InputError: nodes must be a whole number of at least 0, got '64'" in done.stderr
-    book = nbformat.read(tmp_path / "out.ipynb", as_version=4)
-    failed = [cell.id for cell in book.cells if cell.cell_type == "code" for o in cell.outputs
-              if o.output_type == "error"]  # fmt: skip
-    assert failed == ["log-02b"]
-
-
-# ------------------------------------------------------------------ the page, and one bar
-
-
-def test_the_page_begins_with_its_conclusions_and_folds_all_code():
-    cells = nbformat.read(NOTEBOOK, as_version=4).cells
-    assert [cell.id for cell in cells[:3]] == ["log-00", "log-02", "log-01"]
-    tags = {cell.id: cell.metadata.get("tags", []) for cell in cells if cell.cell_type == "code"}
-    assert tags.pop("log-02") == ["remove-input"]
-    assert all("hide-input" in these for these in tags.values())
-
-
-def test_one_bar_counts_all_simulations_of_the_page(tmp_path, monkeypatch):
-    (tmp_path / "cache").mkdir(mode=0o700)
-    monkeypatch.setenv("DLSIM_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(progress, "MIN_REPORT_INTERVAL", 0.0)
-    told = []
-
-    def reporter(label, total):
-        return lambda done: told.append((label, done, total))
-
-    monkeypatch.setattr(sweeps, "_reporter", reporter)
-    seen = run(tmp_path, JOBS, "log.csv", nodes=3)
-    assert {label for label, _, _ in told} == {"simulations of this page"}
-    assert told[-1][1] == told[-1][2] == seen[0]["most_simulations"]
-    counts = [done for _, done, _ in told]
-    assert counts == sorted(counts)
-    assert len(seen[0]["known"]) + 2 in counts  # and FCFS and EASY
-
-
 # ------------------------------------------------------------------ an export, and the truth
 
 
-@pytest.mark.parametrize(
-    ("count", "size"), [("processors", 200 * 64), ("gpus", 200 * 4), ("nodes", 200)]
-)
+@pytest.mark.parametrize(("count", "size"), [("processors", 200 * 64), ("gpus", 200 * 4)])
 def test_an_export_promises_what_the_true_jobs_promise(tmp_path, count, size):
     """A cluster of 200 nodes whose jobs a script knows, and its export with all that is no job."""
     text, used, skipped = slurm_exports.whole_cluster(5)
@@ -472,15 +305,6 @@ def test_an_export_promises_what_the_true_jobs_promise(tmp_path, count, size):
         assert f"{number} jobs left out: {reason}" in notes
     assert "lines have the JobID of an earlier job" in notes
     assert count == "gpus" or "1 jobs left out: submitted before 2025-03-20" in notes
-
-
-def test_a_job_of_the_year_before_is_noted_with_the_date_that_cuts_it_off(tmp_path):
-    text, used, _ = slurm_exports.whole_cluster(5)
-    seen = run(tmp_path, text, "sacct.txt", nodes=200 * 64)
-    assert "the first 1 of" in conclusions(seen)
-    first = datetime.fromtimestamp(min(job["submit"] for job in used), UTC)
-    date = first.replace(tzinfo=None).isoformat()
-    assert f"`-p since {date}` leaves them out" in conclusions(seen)
 
 
 # ------------------------------------------------------------------ a sample of days
