@@ -3,14 +3,13 @@
 import re
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.path import Path
 
 from dlsim import explore
-from dlsim.bricks import INPUT_SWITCHES, SWITCHES, Environment, Policy, Reading, simulate
+from dlsim.bricks import Environment, Policy, Reading, simulate
 from dlsim.errors import InputError
 from dlsim.explore.grid import (
     OPTS,
@@ -20,8 +19,8 @@ from dlsim.explore.grid import (
     draw_environment,
     run_on_grid,
 )
+from tests.helpers.bricks_environments import grid
 from tests.helpers.scale import scale_count
-from tests.twins import bricks as twin
 
 PANEL = explore.grid
 
@@ -105,29 +104,6 @@ def test_curve_holds_every_opt_and_the_chosen_point():
     assert shown == [f"{opt:g}" for opt in OPTS]
 
 
-def test_no_arrow_without_fallback_and_correction():
-    assert "without either" not in lines(draw(fallbacks=0)[1])
-
-
-def test_runs_are_the_twins():
-    """The plain twin of the simulator."""
-    env = draw_environment(120.0, 5)
-    own = run_on_grid("D-0.7", GridSetting(120.0, 5, 2, True, 900.0))
-    told = twin.simulate(
-        env, Policy("deadline", opt=0.7, load_correction=True, max_fallbacks=2),
-        Reading(probe=900.0),
-    )  # fmt: skip
-    assert own.requests["server"].tolist() == [r.server for r in told]
-    assert own.requests["fallbacks"].tolist() == [r.fallbacks for r in told]
-    assert own.requests["completion"].tolist() == pytest.approx([r.completion for r in told])
-
-
-def test_all_points_share_requests_and_servers():
-    """Common random numbers: the scheduler changes nothing that is drawn."""
-    results = [run_on_grid(name, PLAIN) for name in ("Greedy", "D-0.4", "D-1")]
-    assert {id(result.environment) for result in results} == {id(draw_environment(60.0, 0, ()))}
-
-
 # ------------------------------------------------------------------------ what must always hold
 
 
@@ -166,14 +142,8 @@ def test_bars_count_every_request_once(policy, opt, fallbacks, correction, probe
 
 def test_servers_by_hand():
     """Two servers, three jobs of 20 Gops at 0, 1, 2 all to the fast one: 100, 200, 300 s."""
-    env = Environment(
-        servers=pd.DataFrame({"domain": [0, 0], "performance": [200, 100]}),
-        clients=pd.DataFrame({"domain": [0]}), traces=np.full((1, 4, 1), 75.0), step=10.0,
-        requests=pd.DataFrame({
-            "arrival": [0, 1, 2], "client": 0, "send": 0, "recv": 0, "work": 20_000,
-            "due": [150, 250, 250],
-        }),
-    )  # fmt: skip
+    rows = [(0, 0, 0, 20_000, 150), (1, 0, 0, 20_000, 250), (2, 0, 0, 20_000, 250)]
+    env = grid([200, 100], rows)
     table = count_by_server(simulate(env, Policy("greedy"), Reading(load="ext")))
     assert table.to_dict("list") == {
         "performance": [100, 200], "in time": [0, 2], "late": [0, 1], "refused": [0, 0],
@@ -183,12 +153,6 @@ def test_servers_by_hand():
 
 
 # ------------------------------------------------------------------------ readings, refusals
-
-
-def test_readings_are_those_of_the_engine_but_for_the_slow_ones():
-    engine = {**SWITCHES, **INPUT_SWITCHES}
-    assert set(engine) - set(PANEL.switches) == {"network", "trace_step", "link_background"}
-    assert PANEL.switches == {name: engine[name] for name in PANEL.switches}
 
 
 def test_no_request_is_refused_with_the_way_out():

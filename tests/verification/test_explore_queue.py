@@ -71,30 +71,12 @@ def test_tie_goes_to_the_preferred_device_by_hand():
     assert labels(one) == ["A\nR3*", "B\nR4q"]
 
 
-def test_gain_is_that_of_the_two_last_ends():
-    """Cold A B C thrice: 75 s by the five rules, 45 s by declared times: 2/3 more."""
-    words, pair, _ = draw()
-    ends = [max(end for _, _, end in runs(ax)) for ax in pair]
-    assert ends == [75, 45]
-    assert words.startswith("history ends at 75 s, 66.7 % later than mct at 45 s;")
-    turned = draw(policy="mct", rival="history")[0]
-    assert turned == "mct ends at 45 s, 40 % earlier than history at 75 s."
-
-
 def test_speed_up_shortens_the_gpu_only():
     table = application_table((8.0, 6.0), (4.0, 3.0), 2.0)
     assert table.to_dict("list") == {"cpu_time": [8, 6], "gpu_time": [2, 1.5]}
     words, (one, _), _ = draw(**COLD, speed_up=2.0, policy="gpu-only", rival="cpu-only")
     assert [end for _, _, end in runs(one)] == [5, 10, 15, 20]
     assert words == "gpu-only ends at 20 s, 87.5 % earlier than cpu-only at 160 s."
-
-
-def test_arrivals_are_marked_and_kept():
-    _, (one, _), _ = draw(**COLD, arrivals=[0, 50, 100, 150], policy="gpu-only")
-    assert [start for _, start, _ in runs(one)] == [0, 50, 100, 150]
-    marks = [line for line in one.lines if line.get_marker() == "^"]
-    assert [list(line.get_xdata()) for line in marks] == [[0, 50, 100, 150]]
-    assert not [line for line in draw(**COLD)[1][0].lines if line.get_marker() == "^"]
 
 
 # ------------------------------------------------------------------------ what must always hold

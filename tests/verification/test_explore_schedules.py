@@ -2,14 +2,13 @@
 
 import re
 
-import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlsim import explore
-from dlsim.explore.schedules import describe_test, draw_tasks, keep_apart, run_up_to
+from dlsim.explore.schedules import describe_test, draw_tasks, run_up_to
 from dlsim.realtime import Cluster, Reading, simulate
 from tests.helpers.scale import scale_count
 
@@ -51,47 +50,6 @@ def test_the_sentence_counts_what_was_accepted():
         count = int(run["admitted"].sum())
         assert said.rstrip(".") == f"{name} has accepted {count} ({size:.4g} of data)"
         assert ax.get_title("left").startswith(f"{name}: task 3")
-
-
-@pytest.mark.parametrize(
-    ("times", "places"),
-    [
-        ([0, 0, 0, 10], [0, 2, 4, 10]),  # a batch, then one alone
-        ([0, 0, 0, 5], [0, 2, 4, 6]),  # the batch reaches beyond the next arrival
-        ([0, 3, 6], [0, 3, 6]),
-        ([], []),
-    ],
-)
-def test_marks_two_apart_by_hand(times, places):
-    assert keep_apart(np.array(times, float), 2.0).tolist() == places
-
-
-@pytest.mark.parametrize("given", [{}, {"count": 24, "step": 24}, {"source": "paper I"}])
-def test_every_answer_can_be_counted(given):
-    figure, sentence = explore.schedules.picture(**given)
-    dots = 4.0 * figure.dpi / 72  # more than half a mark of 5 points lies free
-    for ax, accepted in zip(figure.axes, re.findall(r"accepted (\d+)", sentence), strict=True):
-        marks = {line.get_marker(): line.get_xydata() for line in ax.lines}
-        assert len(marks["o"]) == int(accepted)
-        assert len(marks["o"]) + len(marks["x"]) == given.get("count", 12)
-        places = np.sort(ax.transData.transform(np.vstack([marks["o"], marks["x"]]))[:, 0])
-        assert np.diff(places).min() > dots
-
-
-def test_beyond_the_last_test_nothing_changes():
-    opened = [explore.schedules.screen_picture(step=step) for step in (12, 24)]
-    assert opened[0] == opened[1]
-
-
-def test_the_deadline_that_would_be_accepted_by_hand():
-    tasks = pd.DataFrame(
-        {"arrival": [0.0, 1.0], "sigma": [18.0, 6.0], "deadline": [30.0, 8.5]}, index=[1, 2]
-    )  # by hand: task 1 takes both nodes from 0 to 24; task 2 is due at 9.5
-    schedule = run_up_to(tasks, 2, TWO, "FIFOMN", Reading())
-    # at the earliest on both nodes from 24 on: 24 + 8
-    assert describe_test(schedule) == (
-        "task 2, due 9.5, is refused; if due 32, it would start at 24 on 2 nodes and end at 32."
-    )
 
 
 def test_the_pieces_of_a_task_get_no_offer():

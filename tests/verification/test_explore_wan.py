@@ -2,22 +2,14 @@
 
 import sys
 
-import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from matplotlib.collections import LineCollection
 
 from dlsim import explore
 from dlsim.errors import InputError
-from dlsim.explore.wan import (
-    SCHEDULE_METHODS,
-    best_allocation,
-    chain_platform,
-    make_platform,
-    place_routers,
-)
+from dlsim.explore.wan import SCHEDULE_METHODS, best_allocation, make_platform
 from dlsim.steady import bound, check_allocation, solve
 from tests.helpers.scale import scale_count
 from tests.helpers.steady_platforms import as_instance
@@ -152,34 +144,6 @@ def test_picture_is_the_allocations(network, clusters, seed, method, bandwidth, 
     assert top == pytest.approx(bound(p), rel=1e-3)
 
 
-def test_links_are_as_wide_as_what_they_carry():
-    """Speeds 10, 2, 10, 2: widths grow with the data."""
-    p = chain_platform(4)
-    a = solve(p, "MILP")
-    _, _, right, _ = draw(network="chain", clusters=4)
-    (lines,) = [c for c in right.collections if isinstance(c, LineCollection)]
-    data = [
-        sum(a.work[k, to] for (k, to), way in p.routes.items() if link in way)
-        for link in p.links.index
-    ]
-    widths = lines.get_linewidths()
-    assert max(data) > min(data) >= 0  # which optimum is found depends on the solver
-    assert np.argsort(widths).tolist() == np.argsort(data).tolist()
-    assert (np.array(widths) - 0.8) ** 2 == pytest.approx(16 * np.array(data) / max(data))
-
-
-@pytest.mark.parametrize("network", DRAWN)
-def test_places_differ_and_are_the_same_twice(network):
-    p = make_platform(network, 10, 4, 1.0, 10, "one")
-    places, again = place_routers(p), place_routers.__wrapped__(p)
-    assert list(places) == list(again)
-    spots = np.array(list(places.values()))
-    assert np.array_equal(spots, list(again.values()))
-    far = np.linalg.norm(spots[:, None] - spots[None], axis=2)
-    assert far[~np.eye(len(far), dtype=bool)].min() > 0.05
-    assert nx.Graph(p.links[["start", "end"]].to_numpy().tolist()).nodes <= set(places)
-
-
 # ------------------------------------------------------------------------ readings, refusals
 
 
@@ -192,25 +156,3 @@ def test_real_network_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "topohub", None)
     with pytest.raises(InputError, match="pip install"):
         PANEL.picture(network="Abilene", clusters=10, seed=98)
-
-
-@pytest.mark.parametrize("network", ["Tiers-like", "Abilene"])
-def test_no_number_of_a_link_lies_on_that_of_a_cluster(network):
-    figure, _ = explore.wan.picture(network=network)
-    for ax in figure.axes[:2]:
-        boxes = {text: text.get_window_extent() for text in ax.texts}
-        clusters = [box for text, box in boxes.items() if "/" not in text.get_text()]
-        links = [box for text, box in boxes.items() if "/" in text.get_text()]
-        assert len(clusters) == 6
-        assert links
-        assert not [1 for link in links for cluster in clusters if link.overlaps(cluster)]
-
-
-def test_a_cluster_without_links_leaves_room_for_the_others():
-    platform = make_platform("random", 10, 78, 1.0, 10, "one")
-    graph = platform.to_graph()
-    assert list(nx.isolates(graph)) == [3]
-    places = place_routers(platform)
-    size = np.ptp(list(places.values()), axis=0)
-    others = np.ptp([place for node, place in places.items() if node != 3], axis=0)
-    assert np.all(others > 0.6 * size)
