@@ -1,9 +1,7 @@
-r"""The servers against queueing theory, and against a queue written in one line.
+"""The servers against queueing theory, and against a queue written in one line.
 
-A background of Poisson jobs of one size is an M/D/1 queue; client requests that find it, and
-each other, in the queue of one server are two classes of an M/G/1 queue: a job that arrives
-waits on average :math:`\lambda E[S^2] / (2 (1 - \rho))` (Pollaczek and Khinchine), as Poisson
-arrivals see time averages.
+A background of Poisson jobs of one size is an M/D/1 queue; client requests without work see in it
+what monitors show.
 """
 
 import numpy as np
@@ -39,43 +37,6 @@ def interval(means):
     """99.9 % interval of the mean of independent runs."""
     half = t.ppf(0.9995, len(means) - 1) * np.std(means, ddof=1) / np.sqrt(len(means))
     return np.mean(means) - half, np.mean(means) + half
-
-
-def mean_waits(*case, **more):
-    """Mean wait of client requests in each of some runs."""
-    means = []
-    for seed in range(RUNS):
-        table = simulate(server(seed, *case, **more), "Greedy").requests
-        means.append((table["start"] - table["arrived"]).mean())
-    return interval(means)
-
-
-@pytest.mark.parametrize(("rho", "rate"), [(0.1, 0.02), (0.5, 0.01), (0.8, 0.01)])
-def test_requests_without_work_see_the_wait_of_m_d_1(rho, rate):
-    service = 0.5  # 50 Mops at 100 Mops/s
-    low, high = mean_waits(rate, lambda stream, n: np.zeros(n), rho / service)
-    theory = rho * service / (2 * (1 - rho))
-    assert low < theory < high
-    assert high - low < 0.2 * theory
-
-
-@pytest.mark.parametrize(
-    ("work", "mean", "second"),
-    [
-        (lambda stream, n: np.full(n, 2000.0), 20.0, 400.0),
-        (lambda stream, n: stream.uniform(0, 4000, n), 20.0, 1600 / 3),
-        (lambda stream, n: stream.exponential(2000, n), 20.0, 800.0),
-    ],
-    ids=["constant", "uniform", "exponential"],
-)
-@pytest.mark.parametrize("others", [0.0, 0.2])
-def test_requests_wait_as_pollaczek_and_khinchine_say(work, mean, second, others):
-    rate = 0.02  # 0.4 of the server, and 0 or 0.1 by others
-    low, high = mean_waits(rate, work, others)
-    rho = rate * mean + others * 0.5
-    theory = (rate * second + others * 0.25) / (2 * (1 - rho))
-    assert low < theory < high
-    assert high - low < 0.5 * theory
 
 
 def test_what_monitors_see_is_what_theory_says():

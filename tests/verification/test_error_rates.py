@@ -8,7 +8,6 @@ import pytest
 from scipy import stats
 
 from dlsim.files import read_csv, shared_file, suite_notebooks
-from dlsim.study.results import Results
 from tests.helpers.scale import LONG, TRIES_ALL
 from tests.verification.executed import names_of_cell
 
@@ -37,37 +36,6 @@ def test_the_rule_keeps_its_error_rate(points, runs):
     assert len(table) == len(LAWS) * len(correlation) * len(runs)
     assert (table[["contradicted", "supported"]] <= most).all(axis=None), table
     assert table["contradicted"].max() > 0  # it can be wrong
-
-
-def table_of(*rows):
-    """Return a table of rates: law, comparisons, correlation, runs, contrary, holds, draws."""
-    names = ["law", "points", "correlation", "runs", "contradicted", "supported", "draws"]
-    return pd.DataFrame(rows, columns=names)
-
-
-def test_what_is_said_of_the_rates_follows_from_the_table():
-    describe = CELL["describe_rates"]
-    fair = table_of(("normal", 1, 0.0, 5, 0.01, 0.05, 100), ("normal", 12, 0.5, 10, 0.0, 0.02, 100))
-    assert describe(fair) == (
-        "Shares above five percent: 0 of 4; shown to be above: 0. The largest is "
-        "5.0 percent *supported* (law normal, comparisons 1, correlation 0, runs 5)."
-    )
-    # 6 of 100 may be chance, 20 of 100 is none
-    bad = table_of(("x", 1, 0.0, 5, 0.06, 0.0, 100), ("skewed", 12, 0.9, 20, 0.2, 0.0, 100))
-    assert describe(bad) == (
-        "Shares above five percent: 2 of 4; shown to be above: 1. The largest is "
-        "20.0 percent *contradicted* (law skewed, comparisons 12, correlation 0.9, runs 20)."
-    )
-
-
-def test_rates_that_are_drawn_anew_are_kept(tmp_path, monkeypatch):
-    for name, value in {"draws": 3, "folder": str(tmp_path), "Results": Results}.items():
-        monkeypatch.setitem(CELL, name, value)
-    grid = GRID | {"law": ["normal"], "points": [1, 2], "correlation": [0.0], "runs": [5]}
-    drawn = CELL["rates_of"]("suite-calibration", grid)
-    kept = pd.read_csv(tmp_path / "data" / "suite-calibration.csv")
-    pd.testing.assert_frame_equal(kept, drawn)
-    assert set(kept["draws"]) == {3}
 
 
 @pytest.mark.parametrize("name", ["suite-calibration", "suite-long-tails"])

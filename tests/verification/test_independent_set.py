@@ -31,23 +31,6 @@ def independence_number(graph):
     )
 
 
-def test_there_are_as_many_graphs_as_there_should_be():
-    # 1 + 2 + 4 + 11 + 34 (+ 156) unlabelled graphs: OEIS A000088
-    assert len(GRAPHS) == 52 + (VERTICES == 6) * 156
-
-
-def test_brute_force_knows_the_textbook_graphs():
-    known = {"P3": 2, "C5": 2, "K4": 1, "E3": 3, "star": 4}
-    graphs = {
-        "P3": nx.path_graph(3),
-        "C5": nx.cycle_graph(5),
-        "K4": nx.complete_graph(4),
-        "E3": nx.empty_graph(3),
-        "star": nx.star_graph(4),
-    }
-    assert {name: independence_number(graph) for name, graph in graphs.items()} == known
-
-
 def test_the_optimum_is_the_independence_number():
     for graph in GRAPHS:
         best = solve_program(independent_set_platform(graph))
@@ -67,16 +50,6 @@ def test_lemma_1_routes_share_a_link_exactly_where_there_is_an_edge():
         for i, j in itertools.combinations(range(len(graph)), 2):
             shared = set(routes[0, i + 1]) & set(routes[0, j + 1])
             assert bool(shared) == graph.has_edge(i, j)
-
-
-def test_every_route_leads_from_cluster_0_to_its_cluster():
-    for graph in GRAPHS:
-        p = independent_set_platform(graph)
-        for (_, i), route in p.routes.items():
-            ends = p.links.loc[list(route), ["start", "end"]].to_numpy()
-            assert ends[0, 0] == "C0"
-            assert ends[-1, 1] == f"C{i}"
-            assert (ends[1:, 0] == ends[:-1, 1]).all()
 
 
 def test_an_independent_set_is_a_valid_allocation_and_another_set_is_not():

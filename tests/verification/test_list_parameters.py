@@ -8,7 +8,6 @@ import builtins
 import re
 from pathlib import Path
 
-import nbformat
 import pandas as pd
 import pytest
 
@@ -128,30 +127,3 @@ def test_a_figure_without_rows_is_left_out_with_a_line(setups, left_out, tmp_pat
     assert set(map(int, lines)) == left_out
     drawn = {path.stem for path in (tmp_path / "results" / "figures").glob("mcdf-fig?.png")}
     assert drawn == {f"mcdf-fig{k}" for k in {4, 5, 6, 7, 8, 9} - left_out}
-
-
-#: The cells that draw a figure of all policies, and the names that hold them.
-FIGURES = {
-    "20-mcdf": ("mcdf-08", "everyone"),
-    "21-mcdf-beyond": ("beyond-m-04a", "everyone"),
-    "30-inserted-idle-time": ("inserted-idle-time-28", "everyone"),
-    "31-inserted-idle-time-beyond": ("inserted-idle-time-beyond-09", "everyone"),
-    "60-bricks": ("bricks-17", "policies"),
-}
-
-
-@pytest.mark.parametrize("name", FIGURES)
-def test_a_policy_added_after_the_sweep_is_named_below_the_figure(
-    name, tmp_path, monkeypatch, capsys
-):
-    names, said = run(name, tmp_path, monkeypatch)
-    assert "Not in this figure" not in said
-    cell, holder = FIGURES[name]
-    if holder == "everyone":
-        names["everyone"]["late comer"] = "EDF-DLT"
-        names.get("order_of", {})["late comer"] = "EDF"
-    else:
-        names[holder].append("late comer")
-    cells = {one.id: one.source for one in nbformat.read(FOLDER / f"{name}.ipynb", 4).cells}
-    exec(compile(cells[cell], cell, "exec"), names)
-    assert "Not in this figure: late comer" in capsys.readouterr().out

@@ -6,7 +6,7 @@ import pytest
 from numpy.random import SeedSequence
 
 from dlsim.errors import InputError
-from dlsim.steady import SWITCHES, Reading, solve, topology
+from dlsim.steady import topology
 from dlsim.steady.graphs import prune
 from dlsim.steady.samples import (
     MIDDLE,
@@ -15,7 +15,6 @@ from dlsim.steady.samples import (
     crossed_platform,
     printed_table,
     sample_platform,
-    split_switches,
     table_steps,
     tiers_network,
 )
@@ -100,30 +99,3 @@ def test_unknown_kinds_are_refused():
         sample_platform("tiers", 5, seed_of(0))
     with pytest.raises(InputError, match="numbers must be one of Table 1, Table 2"):
         crossed_platform("trees", "Table 3", 5, seed_of(0))
-
-
-@pytest.mark.parametrize(
-    "reading",
-    [
-        {name: value}
-        for name, options in {**SWITCHES, **topology.SWITCHES}.items()
-        for value in options[1:]
-    ],
-    ids=lambda reading: "=".join(*reading.items()),
-)
-def test_every_switch_changes_some_result(reading):
-    def solved(switches, replicate):
-        rules, drawing = split_switches(switches)
-        platform = sample_platform("random", 8, seed_of(replicate), 0.4, **drawing)
-        return [solve(platform, name, reading=rules).objective for name in ("G", "LPR", "LPRG")]
-
-    if reading == {"stuck": "rest"}:  # needs a platform where the printed amount is 0
-        from tests.helpers.steady_platforms import pair
-
-        platform = pair(speed=(10, 0))
-        values = [
-            solve(platform, "G", reading=Reading.from_switches(r)).objective for r in ({}, reading)
-        ]
-        assert values == pytest.approx([4, 0])
-    else:
-        assert any(solved({}, r) != solved(reading, r) for r in range(20))

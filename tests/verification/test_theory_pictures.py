@@ -2,17 +2,14 @@
 
 import itertools
 
-import matplotlib.pyplot as plt
 import nbformat
 import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
 
-from dlsim.errors import InputError
 from dlsim.files import suite_notebooks
 from dlsim.realtime import Cluster
-from dlsim.study import start
 from tests.verification.executed import in_one_space
 from tests.verification.notebook_code import defined_in
 
@@ -33,11 +30,6 @@ def pictures(tmp_path_factory):
     return names, shown, out
 
 
-def test_a_reading_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"nothing here depends on a reading.*shared"):
-        start("theory", out=str(tmp_path), reading={"link": "shared"})
-
-
 @pytest.mark.parametrize("setup", [0.0, 20.0])
 def test_a_timing_diagram_obeys_the_rule_it_shows(setup):
     cluster = Cluster(4, 10.0, 10.0, setup, setup)
@@ -47,22 +39,6 @@ def test_a_timing_diagram_obeys_the_rule_it_shows(setup):
     assert list(chunks["send_start"][1:]) == list(chunks["send_end"][:-1])
     sending = chunks["send_end"] - chunks["send_start"]
     assert list(sending) == pytest.approx(list(setup + 1000 * chunks["alpha"]))
-
-
-def test_the_notebook_leaves_every_picture(pictures):
-    _, _, out = pictures
-    assert {path.stem for path in (out / "figures").glob("*.png")} == {
-        "mcdf-fig2",
-        "mcdf-fig3",
-        "steady-state-fig6",
-        "steady-state-fig7",
-        "theory-time",
-        "theory-cost",
-        "theory-share",
-        "theory-order",
-        "theory-release",
-        "theory-accuracy",
-    }
 
 
 def test_the_curves_have_the_exact_values_of_the_statements(pictures):
@@ -123,21 +99,6 @@ def test_the_independent_set_of_figure_6_is_largest(pictures):
     # a link of an open route belongs to no other: every link admits one connection
     used = list(itertools.chain(*names["open_routes"]))
     assert len(used) == len(set(used)) == len(names["links_in_use"])
-
-
-@pytest.mark.parametrize("edges", [[(1, 2)], [("a", "b"), ("b", "c")], []])
-def test_figure_7_can_be_drawn_for_any_simple_graph(pictures, edges):
-    names, _, _ = pictures
-    graph = nx.Graph(edges)
-    graph.add_node("alone")
-    cells = nbformat.read(suite_notebooks()[NOTEBOOK], as_version=4).cells
-    [source] = [cell.source for cell in cells if cell.id == "theory-43"]
-    saved = []
-    space = names | {"graph": graph, "independent": {"alone"}, "save": lambda *a: saved.append(a)}
-    exec(source, space)
-    plt.close("all")
-    # one common link per edge; a vertex has one link of its own more than it has edges
-    assert len(saved[0][1]) == 3 * len(edges) + len(graph)
 
 
 def test_accuracy_of_engine_and_print():
