@@ -18,38 +18,8 @@ from dlsim.study.results import Results
 from tests.helpers.children import alive, marked, none_left, spawn, until
 from tests.helpers.small_notebooks import write_notebook
 from tests.study.test_notebooks import ENDLESS
-from tests.test_cli import run
 
 ROOT = Path(__file__).parents[2]
-
-
-def start(source, out):
-    """Run a notebook in another process."""
-    code = (
-        "import sys; from dlsim.study.notebooks import run_all\n"
-        "for r in run_all(sys.argv[1:2], out=sys.argv[2]): print(r.name, r.status)"
-    )
-    with open(f"{out}.said", "w") as said, open(f"{out}.errors", "w") as errors:
-        command = [sys.executable, "-c", code, str(source), str(out)]
-        return spawn(command, stdout=said, stderr=errors, env=marked(str(out)))
-
-
-@pytest.mark.skipif(os.name != "posix", reason="sends signals")
-def test_stopped_half_way_is_not_taken_for_done(tmp_path):
-    for kind in (signal.SIGKILL, signal.SIGINT):
-        out = tmp_path / kind.name
-        out.mkdir()
-        process = start(write_notebook(tmp_path / f"{kind.name}.ipynb", ENDLESS), out)
-        assert until((out / "started").exists, process), Path(f"{out}.errors").read_text()
-        process.send_signal(kind)
-        process.wait(60)
-        assert none_left(str(out)) == []
-        assert list((out / "notebooks").iterdir()) == []
-    assert (tmp_path / "SIGINT.said").read_text().split() == ["SIGINT", "interrupted"]
-    assert not (tmp_path / "SIGINT" / notebooks.RUNNING_FOLDER).exists()
-    write_notebook(tmp_path / "SIGKILL.ipynb", "1")
-    (result,) = run_all([tmp_path / "SIGKILL.ipynb"], out=tmp_path / "SIGKILL")
-    assert (result.status, result.reused) == ("ok", False)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends signals")
@@ -176,14 +146,3 @@ def test_pictures_of_another_format_lie_beside_the_png(tmp_path):
     assert not re.search(rb"20\d\d-?\d\d-?\d\d", data)
     assert (out / "figures" / "mcdf-fig2.png").exists()
     assert run_all([book], out=out, figures="svg")[0].reused
-
-
-def test_run_shows_the_page_of_a_notebook_that_failed(tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    source = write_notebook(tmp_path / "own.ipynb", "print('before')\n1 / 0", "2")
-    code, _, err = run(capsys, "run", str(source))
-    assert code == 1
-    assert "own.ipynb failed: code cell 3: ZeroDivisionError" in err
-    page = (tmp_path / "results" / "own" / "own.html").read_text()
-    assert "before" in page
-    assert "ZeroDivisionError" in page

@@ -57,14 +57,6 @@ def test_the_environment_sends_a_sweep_to_the_cluster(address, cluster):
     assert kept.to_csv() == found.to_csv()
 
 
-def test_a_killed_worker_costs_nothing_but_its_cells(address, tmp_path):
-    grid = {"load": range(40, 60)}
-    expected = sweep(functions.deadly, grid, fixed={"flag": ""}, replicates=2, jobs=1)
-    fixed = {"flag": str(tmp_path / "died"), "wait": 0.01}
-    assert sweep(functions.deadly, grid, fixed=fixed, replicates=2).to_csv() == expected.to_csv()
-    assert (tmp_path / "died").exists()
-
-
 def test_finished_cells_of_killed_workers_are_not_called_again(tmp_path, monkeypatch):
     marks = tmp_path / "marks"
     marks.mkdir()

@@ -91,17 +91,6 @@ def test_a_file_that_was_cut_short_is_dropped_and_compiled_anew(ask, tmp_path, s
     assert ask() == ""
 
 
-def test_a_file_with_wrong_bytes_is_dropped_and_compiled_anew(ask, tmp_path):
-    ask()
-    for path in kernels_in(tmp_path):
-        content = bytearray(path.read_bytes())
-        content[len(content) // 2 :][:64] = bytes(64)
-        content[len(content) // 2 : len(content) // 2 + 64] = bytes(64)
-        path.write_bytes(content)
-    assert "damaged" in ask()
-    assert ask() == ""
-
-
 def test_a_file_that_cannot_be_written_is_left_out(ask, tmp_path):
     before = "from pathlib import Path\n"
     before += "def refuse(self, data):\n    raise OSError(28, 'No space left on device')\n"

@@ -16,17 +16,14 @@ from tests.helpers import sweep_functions as functions
 from tests.helpers.children import spawn, until
 from tests.helpers.scale import scale_count
 from tests.study.test_sweeps import (
-    POINTS,
     ROOT,
     _pool,
     alive_elsewhere,
     cache,
     contents,
-    define,
     eager,
     files,
     marks,
-    text_of,
 )
 
 __all__ = ["_pool", "cache", "eager", "marks"]  # fixtures
@@ -105,25 +102,3 @@ def test_workers_that_die_again_and_again_are_an_error(eager, cache):
     with pytest.raises(StudyError, match=r"died 3 times.* of 12 cells are done; a rerun resumes"):
         sweep(functions.deadly, points, 1, fixed=fixed, jobs=2)
     assert len(sweep(functions.deadly, points, 1, fixed=fixed, jobs=1)) == 12
-
-
-@pytest.mark.filterwarnings("ignore")  # what Dask itself warns of is not ours to mend
-def test_two_workers_of_dask_give_the_same_bytes(cache, monkeypatch):
-    distributed = pytest.importorskip("distributed")
-    source = "import os\nk = 3\ndef f(load, seed): return {'value': k * load, 'at': os.getpid()}"
-    quiet = {"dashboard_address": None, "silence_logs": "CRITICAL"}
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, **quiet) as cluster:
-        with distributed.Client(cluster) as client:
-            executor = client.get_executor(pure=False)
-            there = text_of(sweep(functions.draw, POINTS, replicates=4, executor=executor))
-            ours = sweep(define(source), {"load": range(8)}, 2, executor=executor)
-            theirs = set(client.run(os.getpid).values())
-            monkeypatch.setenv("DLSIM_DASK", cluster.scheduler_address)
-            named = sweep(functions.whose, {"load": range(4)}, 2, fixed={"wait": 0.02})
-            monkeypatch.delenv("DLSIM_DASK")
-    assert set(ours["at"]) <= theirs
-    assert set(named["process"]) <= theirs  # the cluster that the environment names
-    assert ours["value"].tolist() == [3 * load for load in range(8) for _ in range(2)]
-    assert len(files(cache)) == 24 + 16 + 8
-    monkeypatch.setenv("DLSIM_CACHE", str(cache.with_name("here")))
-    assert text_of(sweep(functions.draw, POINTS, replicates=4, jobs=1)) == there
