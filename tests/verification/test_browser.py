@@ -1,7 +1,5 @@
 """The panels and a paper's notebook in JupyterLab, in a real browser."""
 
-from pathlib import Path
-
 import pytest
 
 from dlsim import explore
@@ -101,29 +99,6 @@ def test_readings_and_their_menus_open_by_keyboard(explorer):
     explorer.page.keyboard.press("Enter")
 
 
-#: Pixels of a part that cannot be seen, though the notebook has room for them.
-OUT_OF_VIEW = """box => new Promise(done => new IntersectionObserver(([seen], one) => {
-  one.disconnect();
-  const room = box.closest('.jp-WindowedPanel-outer').clientHeight;
-  done(Math.min(seen.boundingClientRect.height, room) - seen.intersectionRect.height);
-}).observe(box))"""
-
-
-@pytest.mark.parametrize("name", PANELS)
-def test_what_a_button_unfolds_comes_into_view(explorer, name):
-    explorer.dress(1280, "light", height=800)
-    output = explorer.show(f"explore.{name}(")
-    output.locator(".dlsim-link code").wait_for()
-    button, part = output.get_by_role("button", name="words"), output.locator("dl")
-    button.click()
-    sync_api.expect(part).to_be_visible()
-    explorer.page.wait_for_timeout(500)
-    explorer.keep(f"{name}-unfolded")
-    assert part.evaluate(OUT_OF_VIEW) < 2
-    button.click()
-    sync_api.expect(part).not_to_be_visible()
-
-
 #: Where the picture begins below the top of its cell, how tall the panel is, whether the picture
 #: stands beside the controls or above them, and what is between the sentence and a slider's end.
 PLACES = """box => { const at = part => box.querySelector(part).getBoundingClientRect();
@@ -133,12 +108,6 @@ PLACES = """box => { const at = part => box.querySelector(part).getBoundingClien
     letters: parseFloat(getComputedStyle(box.querySelector('.dlsim-words')).fontSize),
     above: at('.dlsim-field').top - picture.bottom,
     tall: at('.dlsim-field').bottom - at('.dlsim-words').top}; }"""
-
-
-SCROLLS_SIDEWAYS = """box => { const book = box.closest('.jp-WindowedPanel-outer');
-  return book.scrollWidth > book.clientWidth; }"""
-#: Pixels that menu, tabs, tool bar and status bar of JupyterLab take.
-LAB_HEIGHT = 145
 
 
 @pytest.mark.parametrize("name", PANELS)
@@ -156,51 +125,6 @@ def test_controls_and_picture_are_on_one_screen(explorer, name, width, side_bar)
     assert found["height"] <= 560
     assert found["beside"] >= 0
     assert found["width"] >= 350
-
-
-@pytest.mark.parametrize("name", PANELS)
-def test_the_picture_grows_with_the_window(explorer, name):
-    found = {}
-    for width, height in ((390, 844), (1280, 800), (1920, 1080)):
-        explorer.dress(width, "light", height=height, side_bar=width > 1000)
-        output = explorer.show(f"explore.{name}(")
-        output.locator(".dlsim-link code").wait_for()
-        explorer.page.wait_for_timeout(500)
-        explorer.keep(f"{name}-{width}-grown")
-        found[width] = output.evaluate(PLACES)
-        assert output.evaluate(SCROLLS_SIDEWAYS) is False
-    assert found[1920]["width"] >= 1.8 * found[1280]["width"] >= 3 * found[390]["width"]
-    assert found[1920]["height"] <= 1080 - LAB_HEIGHT
-    assert found[1920]["letters"] >= 19 > found[1280]["letters"] == 14
-    assert found[390]["above"] >= 0
-    assert found[390]["tall"] <= 844 - LAB_HEIGHT
-
-
-def test_a_refused_value_leaves_no_picture_that_looks_valid(explorer):
-    output = explorer.show("explore.queue(")
-    field, picture = output.locator("input[type=text]").first, output.locator("img.widget-image")
-    output.locator(".dlsim-link code").wait_for()
-    height = picture.bounding_box()["height"]
-    usual = field.input_value()
-    for text, opacity in (("1, 9", "0.12"), (usual, "1")):
-        field.fill(text)
-        field.press("Enter")
-        sync_api.expect(picture).to_have_css("opacity", opacity, timeout=PATIENCE)
-        error = output.locator(".dlsim-error")
-        sync_api.expect(error).to_have_count(int(text != usual), timeout=PATIENCE)
-        explorer.keep(f"stale-{opacity}")
-        assert picture.bounding_box()["height"] == height
-
-
-def test_a_button_saves_the_picture_and_says_where(explorer):
-    output = explorer.show("explore.timing(")
-    output.get_by_role("button", name="SVG").click()
-    kept = output.locator(".dlsim-kept code")
-    kept.wait_for()
-    path = Path(kept.inner_text())
-    assert path.name.startswith("explore-timing")
-    assert path.read_bytes().startswith(b"<?xml")
-    path.unlink()
 
 
 #: What reaches beyond the right edge of the notebook, but what is scrolled on purpose.

@@ -137,33 +137,3 @@ def test_claims_are_filtered_and_the_theme_is_switched_by_keyboard(own_tab, run)
     link = "document.activeElement.getAttribute('href')"
     assert page.evaluate(link) == "notebooks/20-mcdf.html"
     assert wrong == []
-
-
-def test_a_thumbnail_opens_large(own_tab, run):
-    page, wrong = opened(own_tab, run / "report.html", 1280, "light")
-    page.locator(".card a:has(img)").first.scroll_into_view_if_needed()
-    page.wait_for_load_state("networkidle")  # leaving while pictures load would be a complaint
-    page.locator(".card a:has(img)").first.click()
-    page.wait_for_url("**/figures/mcdf-fig4.png")
-    assert wrong == []
-
-
-def test_a_link_to_a_claim_unfolds_the_table(own_tab, run):
-    page, wrong = opened(own_tab, run / "report.html", 1280, "light")
-    page.locator(".card a.verdict").first.click()
-    assert page.evaluate("document.querySelector('tr:target').offsetHeight") > 0
-    assert wrong == []
-
-
-def test_the_first_picture_is_within_two_screens_of_a_telephone(own_tab, run):
-    page, _ = opened(own_tab, run / "report.html", 390, "light")
-    tops = "[...document.images].map(e => e.getBoundingClientRect().top + scrollY)"
-    assert page.evaluate(tops)[0] < 2 * 844
-
-
-def test_a_card_grows_when_its_notes_are_unfolded(own_tab, run):
-    page, _ = opened(own_tab, run / "report.html", 1280, "light")
-    card = page.locator(".card").first
-    before = card.bounding_box()["width"]
-    card.locator("summary").click()
-    assert card.bounding_box()["width"] > 3 * before
