@@ -1,54 +1,66 @@
-"""The engine's kernels are the proved formulas, on symbols and Fractions."""
+"""The engine's kernels are the proved formulas, on symbols: each term for each number of nodes.
 
+The tests of ``tests/realtime`` hold the same kernels to exact twins, number by number.
+"""
+
+import itertools
+import types
 from fractions import Fraction
+from types import SimpleNamespace
 
 import pytest
 import sympy as sp
 
+from dlsim import compiled as compiled_module
 from dlsim import theory
-from dlsim.compiled import deadline_with_tolerance, meets_deadline, times_tie
 from dlsim.realtime import formulas
 from dlsim.realtime.core import formulas as core
+from dlsim.realtime.core import splits
 from dlsim.theory.symbols import first_share, geometric, share
-from tests.helpers.scale import LONG
+from tests.helpers.scale import LONG, scale_count
+from tests.realtime.test_partition_inserted import pools
+from tests.twins import splits as splits_of_twin
 
-EPS = 2.0**-52
 NODES = 8
-_NAMES = (
-    "growth_sums cost_coefficients derivative_coefficients time_on_nodes cost_derivative n_star_of"
-    " n_min_of"
-)
 
 
-def plain(function):
-    """The Python function that numba compiles, or that runs itself where JIT is off."""
-    return getattr(function, "py_func", function)
+def plain_kernels(*modules):
+    """Return the modules' kernels uncompiled, each calling the others uncompiled too."""
+    names = dict(vars(compiled_module))
+    for module in modules:
+        names |= vars(module)
+    for name, value in list(names.items()):
+        function = getattr(value, "py_func", value)  # itself where nothing is compiled
+        if function is not value:
+            names[name] = types.FunctionType(function.__code__, names, name)
+            names[name].__defaults__ = function.__defaults__
+    return SimpleNamespace(**names)
+
+
+K = plain_kernels(core, splits)
 
 
 class Kernels:
-    """The uncompiled kernels on any kind of number: lists instead of arrays."""
+    """The tables of the uncompiled kernels on any kind of number: lists instead of arrays."""
 
-    def __init__(self, cms, cps, st, sc, nodes=NODES):
-        size = nodes + 2
+    def __init__(self, cms, cps, st, sc):
+        size = NODES + 2
         self.growth = [None] * size
         self.time_per_unit, self.setup_time = [None] * size, [None] * size
         self.min_size = [None] * size
         self.dc_slope, self.dc_offset = [None] * size, [None] * size
         costs = (cms, cps, st, sc)
-        plain(core.growth_sums)(cms, cps, self.growth)
+        K.growth_sums(cms, cps, self.growth)
         table = (self.time_per_unit, self.setup_time, self.min_size)
-        plain(core.cost_coefficients)(self.growth, *costs, *table)
-        plain(core.derivative_coefficients)(self.growth, *costs, self.dc_slope, self.dc_offset)
+        K.cost_coefficients(self.growth, *costs, *table)
+        K.derivative_coefficients(self.growth, *costs, self.dc_slope, self.dc_offset)
 
     def time(self, sigma, n):
-        return plain(core.time_on_nodes)(sigma, n, self.time_per_unit, self.setup_time)
+        return K.time_on_nodes(sigma, n, self.time_per_unit, self.setup_time)
 
     def rise_of_cost(self, sigma, n):
-        run = plain(core.cost_derivative)
-        return run(sigma, n, NODES, False, self.dc_slope, self.dc_offset)
+        return K.cost_derivative(sigma, n, NODES, False, self.dc_slope, self.dc_offset)
 
-
-# ------------------------------------------------------------------- symbols
 
 cms, cps, sigma = sp.symbols("C_ms C_ps sigma", positive=True)
 st, sc = sp.symbols("ST SC", nonnegative=True)
@@ -71,39 +83,9 @@ def test_the_closed_growth_is_the_geometric_sum_for_every_n():
     n, b = sp.Symbol("n", positive=True), sp.Symbol("b", positive=True)
     # Cms = Cps (1 - b)/b, so that 1 + Cms/Cps = 1/b and Cps cancels
     closed = formulas.growth_closed(n, (1 - b) / b, sp.Integer(1), Symbolic)
-    power = sp.exp(-n * sp.log(sp.simplify(1 + (1 - b) / b)))
-    assert sp.simplify(power - b**n) == 0
-    assert sp.simplify(closed.subs(sp.exp(-n * sp.log(1 + (1 - b) / b)), b**n)
-                       - (1 - b**n) / (1 - b)) == 0  # fmt: skip
-
-
-def test_the_closed_growth_is_the_recursion_on_small_counts():
-    for count in range(1, 6):
-        closed = formulas.growth_closed(count, cms, cps, Symbolic)
-        assert sp.simplify(closed - sum(beta**k for k in range(count))) == 0
-
-
-def test_the_predicates_of_the_tolerance_are_exact_on_exact_types():
-    due, hair = Fraction(10**7), Fraction(1, 10**9)
-    assert plain(meets_deadline)(due, due, due, 0)
-    assert not plain(meets_deadline)(due + hair, due, due, 0)
-    assert plain(deadline_with_tolerance)(due, due, 0) == due
-    assert plain(times_tie)(due, due, due, 0)
-    assert not plain(times_tie)(due, due + hair, due, 0)
-    assert plain(meets_deadline)(float(due) * (1 + 1e-13), float(due), float(due))
-
-
-def test_the_fewest_nodes_are_found_from_any_lower_bound():
-    """The engine searches upwards from the count of an earlier instant."""
-    tables = Kernels(Fraction(3), Fraction(7), Fraction(1, 5), Fraction(2))
-    unit, fixed = tables.time_per_unit, tables.setup_time
-    run = plain(core.n_min_of)
-    time_on_nodes = plain(core.time_on_nodes)
-    times = {n: time_on_nodes(Fraction(40), n, unit, fixed) for n in range(1, NODES + 1)}
-    top = min(times, key=times.get)
-    for n in range(1, top + 1):
-        for low in range(1, n + 1):
-            assert run(Fraction(0), times[n], Fraction(40), low, top, unit, fixed) == n
+    power = sp.exp(-n * sp.log(1 + (1 - b) / b))
+    assert sp.simplify(sp.exp(-n * sp.log(sp.simplify(1 + (1 - b) / b))) - b**n) == 0
+    assert sp.simplify(closed.subs(power, b**n) - (1 - b**n) / (1 - b)) == 0
 
 
 def derived(formula):
@@ -121,60 +103,63 @@ def symbolic():
     return Kernels(cms, cps, st, sc)
 
 
-def test_every_kernel_of_a_split_is_tied():
-    kernels = {
-        name
-        for name, value in vars(core).items()
-        if plain(value) is not value and value.py_func.__module__ == core.__name__
-    }
-    assert not kernels or set(_NAMES.split()) <= kernels  # empty where nothing is compiled
-
-
 @pytest.mark.parametrize("n", range(1, NODES + 1 if LONG >= 1 else NODES - 1))
-class TestSymbols:
-    def test_growth(self, symbolic, n):
-        assert theory.is_zero(symbolic.growth[n] - derived(geometric(sp.Integer(n))))
-
-    def test_execution_time(self, symbolic, n):
-        assert theory.is_zero(symbolic.time(sigma, n) - derived_time(n))
-
-    def test_cost_derivative(self, symbolic, n):
-        difference = (n + 1) * derived_time(n + 1) - n * derived_time(n)
-        assert theory.is_zero(symbolic.rise_of_cost(sigma, n) - difference)
-
-    def test_least_size_makes_the_last_share_zero(self, symbolic, n):
-        last = derived(share(sp.Integer(n), first_share(sp.Integer(n))))
-        at_least = symbolic.min_size[n]
-        if n == 1:
-            assert at_least == 0
-        else:
-            positive = sp.Symbol("c", positive=True)
-            limit = at_least.subs(st, positive)
-            assert theory.is_zero(last.subs(st, positive).subs(sigma, limit))
-
-    def test_a_wrong_formula_would_be_seen(self, symbolic, n):
-        wrong = derived_time(n).subs(st, 2 * st)
-        assert not theory.is_zero(symbolic.time(sigma, n) - wrong)
+def test_times_and_costs_are_those_of_the_theory(symbolic, n):
+    assert theory.is_zero(symbolic.growth[n] - derived(geometric(sp.Integer(n))))
+    assert theory.is_zero(symbolic.time(sigma, n) - derived_time(n))
+    assert not theory.is_zero(symbolic.time(sigma, n) - derived_time(n).subs(st, 2 * st))
+    difference = (n + 1) * derived_time(n + 1) - n * derived_time(n)
+    assert theory.is_zero(symbolic.rise_of_cost(sigma, n) - difference)
 
 
-def test_engine_constants_at_the_ends_of_beta():
-    """Shares are equal without transmission time, and one without computing."""
-    free_link, free_cpu = Kernels(0, cps, st, sc, 4), Kernels(cms, 0 * cms, 0 * st, sc, 4)
-    for n in range(1, 5):
-        even = cps * sigma / n + sc + st + st * sp.Rational(n - 1, 2)
-        assert theory.is_zero(free_link.time(sigma, n) - even)
-        assert free_cpu.growth[n] == 1
+@pytest.mark.parametrize("n", range(2, NODES + 1 if LONG >= 1 else NODES - 1))
+def test_the_least_size_makes_the_last_share_zero(symbolic, n):
+    assert symbolic.min_size[1] == 0
+    last = derived(share(sp.Integer(n), first_share(sp.Integer(n))))
+    positive = sp.Symbol("c", positive=True)
+    limit = symbolic.min_size[n].subs(st, positive)
+    assert theory.is_zero(last.subs(st, positive).subs(sigma, limit))
 
 
-# ------------------------------------------------------------------- Fractions
+# --- nodes released one by one ------------------------------------------------------------------
 
 
-def exact_time(case, n):
-    """E(n) from the recurrence (4.7)-(4.11) alone, in Fractions."""
-    one_cms, one_cps, one_st, one_sc, size = case
-    w = one_cms + one_cps
-    b, f = one_cps / w, one_st / (size * w)
-    # sum of a_1 b^(j-1) - f (1 + ... + b^(j-2)) over j is 1
-    powers = [b**j for j in range(n)]
-    lost = sum(sum(powers[:j], Fraction(0)) for j in range(n)) * f
-    return one_st + one_sc + size * w * (1 + lost) / sum(powers)
+@pytest.mark.parametrize("n", range(1, 5))
+def test_remodelled_time_and_idle_sum_are_those_of_the_statements(n):
+    """Statement 6, and equation (2) of paper I."""
+    r, whole = sp.symbols("r_1:5", nonnegative=True)[:n], sp.Symbol("E", positive=True)
+    pool = [SimpleNamespace(time=time, nodes=1) for time in r]
+    found = K.remodelled_time(pool, n, sigma, cms, cps, whole)
+    chi = [cps * whole / (whole + r[-1] - x) for x in r]
+    product = sp.prod(x / (cms + x) for x in chi)
+    assert theory.is_zero(found - sigma * cms / (1 - product))
+    assert not theory.is_zero(found - sigma * cms / (1 + product))
+    assert theory.is_zero(K.idle_sum(pool, n) - (n * r[-1] - sum(r)))
+
+
+def test_the_optimum_serves_the_nodes_that_are_released_before_it():
+    """Exactly, in fractions, the optimum of the twin."""
+    fewer = 0
+    for costs, size, r in pools("kernel", scale_count(600)):
+        if costs.cps:
+            pool = [SimpleNamespace(time=time, nodes=1) for time in r]
+            unit = Kernels(costs.cms, costs.cps, Fraction(0), Fraction(0)).time_per_unit
+            part = costs.cms / (costs.cms + costs.cps)
+            end, nodes, _ = K.optimal_completion(pool, len(r), size, part, unit)
+            assert end == splits_of_twin.optimum(costs, size, r)
+            assert r[nodes - 1] < end
+            assert nodes == len(r) or r[nodes] >= end
+            fewer += nodes < len(r)
+    assert fewer > 0
+
+
+@pytest.mark.parametrize(("n", "rounds"), list(itertools.product((1, 2, 4), (1, 2, 3, 5))))
+@pytest.mark.parametrize("ratio", [1, 3, 8])
+def test_instalments_carry_the_load_and_no_node_waits(n, rounds, ratio):
+    tau, chi = sp.Integer(2), sp.Integer(2 * ratio)  # theta below, at and above 1
+    costs = SimpleNamespace(cms=tau, cps=chi, st=st, sc=sc)
+    c = [K.instalment(j, sigma, n, rounds, costs) for j in range(rounds)]
+    assert theory.is_zero(n * sum(c) - sigma)
+    for one, two in itertools.pairwise(c):
+        assert theory.is_zero(sc + chi * one - n * (st + tau * two))
+        assert not theory.is_zero(sc + chi * one - n * (st + tau * one))
