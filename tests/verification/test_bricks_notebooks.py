@@ -10,10 +10,8 @@ import pytest
 
 from dlsim.bricks import Environment, Policy, Reading, simulate, workload
 from dlsim.files import shared_file, suite_notebooks
-from dlsim.papers import bricks
-from dlsim.study import sweep
-from dlsim.study.claims import intervals, load_claims, read_scorecard, reference_of
-from tests.verification.test_bricks_verdicts import CLAIMS, points_of
+from dlsim.study.claims import load_claims
+from tests.verification.executed import shown_beside_the_shipped
 
 #: A policy of a user's own, and the parameters of a small run under another reading.
 RULE = "def fastest(view):\n    return int(view.performance.argmax())\n"
@@ -114,42 +112,4 @@ def test_a_scheduler_of_ones_own_joins_the_pictures_and_no_claim(paper):
 
 
 def test_the_map_has_this_run_beside_what_is_shipped(paper):
-    data = paper / "results" / "data"
-    table = pd.read_csv(data / "bricks-readings.csv", index_col="claim")
-    shipped = pd.read_csv(reference_of("bricks").parent / "bricks-readings.csv", index_col="claim")
-    card = pd.read_csv(data / "bricks-claims.csv", index_col="id")["verdict"]
-    own, *others = table
-    assert own == "this run: load=util"
-    numbers = pd.read_csv(data / "bricks-readings-intervals.csv", index_col="id")
-    words = numbers.loc[numbers["reading"] == own, "verdict"]
-    assert words.to_dict() == card[table.index].to_dict()
-    assert table[others].to_dict() == shipped.to_dict()
-
-
-def run_day(interval, seed):
-    """Run every policy of the paper for a day, as the paper does."""
-    env, rows = Environment.random(seed, interval), []
-    versions = [*bricks.SCHEDULER_VERSIONS.values(), *((0, n) for n in range(2, 6))]
-    for policy in bricks.POLICIES:
-        opt = float(policy.removeprefix("D-")) if policy != "Greedy" else 1.0
-        for corrected, n in versions:
-            name = "greedy" if policy == "Greedy" else "deadline"
-            options = {"load_correction": bool(corrected), "max_fallbacks": n}
-            o = simulate(env, Policy(name, opt=opt, **options))
-            row = {"policy": policy, "corrected": corrected, "fallbacks": n}
-            row |= {"failure": o.failure_rate, "cost": o.cost, "requests": len(o.requests)}
-            rows.append(row)
-    return rows
-
-
-def test_a_smaller_sample_meets_the_reference():
-    """Four environments of another seed, where the shipped verdicts name their furthest point."""
-    frames = {"runs": sweep(run_day, {"interval": [60]}, replicates=4, seed=1, jobs=1)}
-    card = read_scorecard(reference_of("bricks")).set_index("id")
-    for number in ("2b", "4", "5", "6b", "7a", "7b"):
-        claim = CLAIMS[f"bricks-{number}"]
-        kept = card.loc[claim.id]
-        table = intervals(points_of(number, frames), claim).set_index("point")
-        low, high = table.loc[kept["what"], ["low", "high"]].astype(float)
-        assert low <= kept["high"], number
-        assert high >= kept["low"], number
+    shown_beside_the_shipped(paper / "results", "bricks", "load=util")

@@ -8,14 +8,19 @@ import importlib
 import math
 from types import SimpleNamespace
 
+import numpy as np
+import pandas as pd
 import pytest
 
-from dlsim.papers import inserted_idle_time, mcdf
+from dlsim import cpugpu
+from dlsim.bricks import Environment, Policy
+from dlsim.bricks import simulate as simulate_grid
+from dlsim.papers import bricks, inserted_idle_time, mcdf
 from dlsim.realtime import Cluster, simulate, workload
 from dlsim.study import sweep
 from dlsim.study.claims import intervals, load_claims, read_scorecard, reference_of
 from dlsim.study.measure import MEASURES
-from tests.verification.notebook_code import defined_in
+from tests.verification.notebook_code import defined_in, functions_of
 
 importlib.import_module("dlsim.papers.steady_state")  # registers its measures
 SEED = 1
@@ -83,6 +88,40 @@ def frames_of_steady_state(_folder):
     return {"tiers": tiers, "random": random.assign(connectivity=0.4)}
 
 
+def frames_of_cpu_gpu(folder):
+    """Run batches of every mix by the function of the notebook."""
+    compare = functions_of("50-cpu-gpu", out=str(folder))["compare_policies"]
+    names = ["history", "cpu-only", "gpu-only", "preferred", "round-robin", "mct", "rsc", "asjf"]
+    parts = [
+        compare(mix, 0.0, names, np.random.SeedSequence(0, spawn_key=(replicate,))).assign(
+            mix=mix, replicate=replicate
+        )
+        for mix in cpugpu.workload.MIXES
+        for replicate in range(8)
+    ]
+    return {"runs": pd.concat(parts, ignore_index=True)}
+
+
+def run_bricks(interval, seed):
+    """Run every policy of paper B for a day, as the paper does."""
+    env, rows = Environment.random(seed, interval), []
+    versions = [*bricks.SCHEDULER_VERSIONS.values(), *((0, n) for n in range(2, 6))]
+    for policy in bricks.POLICIES:
+        opt = float(policy.removeprefix("D-")) if policy != "Greedy" else 1.0
+        for corrected, n in versions:
+            name = "greedy" if policy == "Greedy" else "deadline"
+            options = {"load_correction": bool(corrected), "max_fallbacks": n}
+            o = simulate_grid(env, Policy(name, opt=opt, **options))
+            row = {"policy": policy, "corrected": corrected, "fallbacks": n}
+            row |= {"failure": o.failure_rate, "cost": o.cost, "requests": len(o.requests)}
+            rows.append(row)
+    return rows
+
+
+def frames_of_bricks(_folder):
+    return {"runs": sweep(run_bricks, {"interval": [60]}, replicates=4, seed=SEED, jobs=1)}
+
+
 #: Papers whose measures take frames: what is run, and claims whose weakest point lies in it.
 FRAMES = {
     "mcdf": (frames_of_mcdf, ("1", "2", "4a", "5a", "5b")),
@@ -91,6 +130,8 @@ FRAMES = {
         ("3", "4", "6", "7a", "7b", "10a", "10b", "11", "14a", "14b", "15"),
     ),
     "steady-state": (frames_of_steady_state, ("2a", "2b", "4b")),
+    "cpu-gpu": (frames_of_cpu_gpu, ("1a", "3", "14a", "18a", "18b")),
+    "bricks": (frames_of_bricks, ("2b", "4", "5", "6b", "7a", "7b")),
 }
 
 
