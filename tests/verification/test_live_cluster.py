@@ -7,7 +7,7 @@ from concurrent.futures import CancelledError, ThreadPoolExecutor
 import pytest
 
 from dlsim.errors import InputError
-from dlsim.live import Head, LoadFailedError, lines, records
+from dlsim.live import Head, LoadFailedError, lines
 from tests.helpers import live_work as work
 from tests.helpers.children import until
 
@@ -73,12 +73,6 @@ def test_results_come_in_the_order_of_the_load(head):
     again = head.submit(work.list_numbers, list(range(777)), deadline=60, combine=work.concatenate)
     assert not any(piece.is_sample for piece in again.pieces)  # its function is known
     assert again.result(LONG, progress=True) == list(range(777))
-
-
-def test_records_of_a_file(head, tmp_path):
-    (tmp_path / "data.bin").write_bytes(bytes(range(200)) * 8)
-    job = head.submit(len, records(tmp_path / "data.bin", 8), combine=sum, deadline=60)
-    assert job.result(LONG) == 1600
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
@@ -185,14 +179,6 @@ def test_a_dask_bag_and_delayed_values(head, cluster):
         head.submit(len, cluster.persist(parts), deadline=60)
     parts = [dask.delayed(range)(k) for k in range(6)]
     assert head.submit(sum, parts, deadline=60).result(LONG) == [0, 0, 1, 3, 6, 10]
-
-
-def test_a_policy_of_the_papers_sends_each_worker_one_piece(cluster):
-    with Head(cluster, policy="EDF-DLT") as head:
-        know(head, work.list_numbers)
-        job = head.submit(work.list_numbers, range(1000), deadline=40)
-        assert work.concatenate(job.result(LONG)) == list(range(1000))
-        assert len(job.pieces) == job.promise.workers == 2
 
 
 def test_a_first_load_says_how_far_samples_can_be_trusted(head):
