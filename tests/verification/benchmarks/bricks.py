@@ -5,13 +5,10 @@ table. Inputs (traces and background jobs) are drawn beforehand and shared by al
 """
 
 import functools
-import time
-from dataclasses import replace
 
 import numpy as np
 
 from dlsim.bricks import Environment, Policy, Reading, simulate
-from dlsim.papers.bricks import SCHEDULER_VERSIONS
 from tests.verification.benchmarks.bricks_peers import PEERS
 from tests.verification.benchmarks.parts import Part, at_most, timed
 
@@ -113,47 +110,6 @@ def cost_against_nodes(seed=0, tasks=10_000, domains=(1, 10, 1333), hours=24.0, 
         }  # fmt: skip
 
 
-def cost_of_python(seed=0, tasks=10_000, hours=24.0, repeats=3):
-    """Microseconds a submission, by the chooser of the server with the smallest estimate."""
-    env = Environment.random(seed, 60 if share(tasks) == 1 else 600, horizon=3600 * hours)
-    own = {
-        "compiled": "greedy", "a function, once per request": lambda v: int(v.estimates.argmin()),
-    }  # fmt: skip
-    for name, algorithm in own.items():
-        call = functools.partial(simulate, env, Policy(algorithm), engine="compiled")
-        call()
-        seconds, out = timed(call, repeats)
-        asked = len(out.attempts)
-        yield {"policy": name, "submissions": asked, "us_per_submission": 1e6 * seconds / asked}
-
-
-def cost_of_a_sweep(seed=0, tasks=10_000, hours=24.0):
-    """Milliseconds a run of the paper's sweep: 48 policies, three replicates, three readings.
-
-    All of a row is in it: drawing the environments, tables of none of the runs.
-    """
-    versions = [*SCHEDULER_VERSIONS.values(), *((0, n) for n in range(2, 6))]
-    kinds = [Policy(), *(Policy("deadline", opt) for opt in (0.5, 0.6, 0.7, 0.8, 0.9))]
-    policies = [
-        replace(one, load_correction=bool(corrected), max_fallbacks=n)
-        for one in kinds
-        for corrected, n in versions
-    ]
-    seeds = [np.random.SeedSequence(seed, spawn_key=(1 + k,)) for k in range(3)]
-    for switches in ({}, {"cost": "work_weighted"}, {"fallback_time": "at_arrival"}):
-        begin = time.process_time()
-        for one in seeds:
-            env = Environment.random(one, 60.0, horizon=3600 * hours * share(tasks))
-            for policy in policies:
-                simulate(env, policy, Reading(**switches))
-        seconds = time.process_time() - begin
-        runs = len(seeds) * len(policies)
-        yield {
-            "reading": str(switches), "runs": runs, "seconds": seconds,
-            "ms_a_run": 1e3 * seconds / runs,
-        }  # fmt: skip
-
-
 PARTS = {
     "race": Part(f"Table 1's Grid, 1 h, {SCHEDULER.name}, every engine on the same inputs", race),
     "day": Part(
@@ -164,6 +120,4 @@ PARTS = {
     "nodes": Part(
         "a day, ever more nodes", cost_against_nodes, floors=(at_most("run_s", 8, domains=1333),)
     ),
-    "python": Part("a day on 75 nodes, by chooser", cost_of_python),
-    "sweep": Part("a sweep of paper B, a day each", cost_of_a_sweep),
 }

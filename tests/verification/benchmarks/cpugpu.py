@@ -5,25 +5,12 @@ Ratios within one run count, not wall times: the machine is named with every tab
 
 import functools
 import math
-import time
 from collections import deque
 
 import numpy as np
 import simpy
 
-from dlsim.cpugpu import (
-    History,
-    Machine,
-    NodeGroup,
-    Policy,
-    Storage,
-    learn,
-    run_mapreduce,
-    simulate,
-    split_text,
-    word_count,
-    workload,
-)
+from dlsim.cpugpu import Machine, Policy, simulate, workload
 from tests.helpers.cpugpu_queues import ONLINE
 from tests.verification.benchmarks.parts import Part, at_least, timed
 
@@ -231,53 +218,6 @@ def speed(seed=0, tasks=10_000, sizes=(0.1, 1, 10)):
             yield row
 
 
-def flat(seed=0, tasks=10_000):
-    """The same without peers, up to ten times as many jobs."""
-    yield from (row for row in speed(seed, tasks, (1, 10)) if row["engine"] == "dlsim")
-
-
-def known(seed=0, tasks=10_000, runs=(10, 1000, 100_000)):
-    """Jobs per second of the history rule, by the runs that it knows at the start."""
-    jobs, draws = first_jobs(max(20, tasks), seed), np.random.default_rng(seed)
-    for estimate in ("mean", "median", "ewma"):
-        row = {"estimate": estimate}
-        for count in runs:
-            history, pairs = History(), [(a, c) for a in jobs["app"].unique() for c in CLASSES[1:3]]
-            for place, time_there in enumerate(draws.random(count) + 1):
-                history.add(*pairs[place % len(pairs)], float(time_there))
-            policy = Policy(estimate=estimate)
-            call = functools.partial(simulate, jobs, BASELINE, policy, history=history)
-            row[f"{count} runs"] = len(jobs) / timed(call, 5)[0]
-        yield row
-
-
-def study(seed=0, tasks=10_000, replicates=30):
-    """Seconds of the learning study: 8 batches x 24 jobs x replicates x every policy."""
-    begin, rows = time.perf_counter(), 0
-    for root in range(seed, seed + replicates):
-        table = workload.applications("lee", 12, root)
-        jobs = workload.random_jobs(table, 24, root, batches=8)
-        rows += len(learn(jobs, Machine(1, 1), ONLINE))
-    yield {
-        "policies": len(ONLINE), "replicates": replicates, "batches_run": rows,
-        "wall_seconds": time.perf_counter() - begin,
-    }  # fmt: skip
-
-
-def blocks(seed=0, tasks=10_000, counts=(100, 1600, 6400)):
-    """Milliseconds of a MapReduce task from queue to end, by the number of blocks."""
-    text = " ".join(f"w{i % 997}" for i in range(7 * max(counts)))
-    for policy in ONLINE:
-        row, placed = {"policy": policy}, Storage(seed=seed)
-        for count in counts:
-            cut, group = split_text(text, count), NodeGroup(4, cpus=4, gpus=4)
-            call = functools.partial(
-                run_mapreduce, word_count(), cut, group, policy, storage=placed
-            )
-            row[f"{count} blocks"] = 1000 * timed(call, max(1, 1000 // count))[0] / (count + 4)
-        yield row
-
-
 PARTS = {
     "race": Part(
         "queues of 2,000 jobs, beside plain Python and SimPy, and whether they decide alike",
@@ -290,8 +230,4 @@ PARTS = {
         " views of the queue, as dlsim does for those of users",
     ),
     "speed": Part("jobs per second of every policy, beside plain Python and SimPy", speed),
-    "flat": Part("jobs per second of every policy on queues of 100,000", flat, True),
-    "known": Part("jobs per second by the runs that the history knows", known),
-    "study": Part("the learning study, mix lee, 8 batches x 24 jobs", study, True),
-    "blocks": Part("milliseconds of a MapReduce task, by the number of blocks", blocks, True),
 }

@@ -5,7 +5,6 @@ Ratios within one run count, not wall times: the machine is named with every tab
 
 import functools
 import math
-from itertools import pairwise
 
 import numpy as np
 
@@ -101,35 +100,6 @@ def present(instants, since, until):
     return (entered - left).mean()
 
 
-def cost_against_nodes(seed=0, tasks=10_000, same_tasks=True):
-    """Cost per task for 16 .. 16384 nodes.
-
-    With `same_tasks` the nodes get slower as they get more (Cps = 100 N / 16), so that
-    times, node shares and numbers of tasks in flight stay comparable; otherwise Cps stays
-    and only N grows.
-    """
-    for n in 16 * 4 ** np.arange(6):
-        cluster = Cluster(int(n), 1.0, 100.0 * n / 16 if same_tasks else 100.0)
-        yield {"N": n, **cost(first_tasks(tasks, seed, cluster), cluster)}
-
-
-def cost_against_queue(seed=0, tasks=10_000, load=2.0):
-    """Cost per task in overload with deadlines of 2 .. 200 times the minimum time.
-
-    `exponent` is the slope between a row and the one above it, log cost over log queue:
-    below 2 the cost grows less than quadratically with the queue.
-    """
-    rows = (
-        {"dc_ratio": r, **cost(first_tasks(tasks, seed, load=load, dc_ratio=r), BASELINE)}
-        for r in (2, 6, 20, 60, 200)
-    )
-    first = next(rows)
-    yield {**first, "exponent": np.nan}
-    for old, new in pairwise((first, *rows)):
-        rise, longer = (np.log(new[name] / old[name]) for name in ("us_per_task", "waiting"))
-        yield {**new, "exponent": rise / longer}
-
-
 def long_queues(seed=0, tasks=10_000):
     """A line in order of arrival, and one by deadline: the ratio is to the shortest line."""
     for policy, ratios in {"FIFO-DLT": (2, 20, 200, 20_000), "EDFMN": (2, 100)}.items():
@@ -194,10 +164,4 @@ PARTS = {
     ),
     "nodes": Part("FIFO-DLT, ever more nodes; beside the fewest", many_nodes),
     "promise": Part("a promise of a live cluster, behind loads that wait", promises),
-    "nodes.same": Part("EDF-OPR-MN against N, all else in proportion", cost_against_nodes, True),
-    "nodes.only": Part(
-        "EDF-OPR-MN against N, nothing else changed",
-        functools.partial(cost_against_nodes, same_tasks=False), True,
-    ),
-    "queue.edf": Part("EDF-OPR-MN against the length of the line", cost_against_queue, True),
 }  # fmt: skip

@@ -74,43 +74,6 @@ def greedy_race(seed=0, tasks=10_000, sizes=(20, 50, 90), repeats=3):
             }  # fmt: skip
 
 
-#: What the table of qualities runs.
-QUALITY = (
-    "G", "G+polish", "LPR", "LPRG", "LPRG+least", "LPRG+polish", "LPRR", "LPRR+polish",
-    "LPRR+least",
-)  # fmt: skip
-
-
-def quality(seed=0, tasks=10_000, clusters=30, seeds=5):
-    """Part of the bound and seconds of each method: means over platforms of one size."""
-    for name, build in NETWORKS.items():
-        platforms = [build(clusters, seed + k) for k in range(seeds)]
-        for p in platforms:
-            bound(p)
-        for method in QUALITY:
-            made = [timed(lambda p=p, m=method: solve(p, m)) for p in platforms]
-            yield {
-                "network": name, "method": method,
-                "part_of_bound": np.mean([a.ratio for _, a in made]),
-                "worst": min(a.ratio for _, a in made),
-                "seconds": np.mean([seconds for seconds, _ in made]),
-            }  # fmt: skip
-
-
-def mixed(seed=0, tasks=10_000, sizes=(10, 20, 30), seeds=3):
-    """Seconds until the mixed program is proved optimal, LPRR to begin with included."""
-    for name, build in NETWORKS.items():
-        for clusters in sizes:
-            platforms = [build(clusters, seed + k) for k in range(seeds)]
-            made = [timed(lambda p=p: solve(p, "MILP")) for p in platforms]
-            seconds = [taken for taken, _ in made]
-            yield {
-                "network": name, "K": clusters, "proved": sum(a.is_proved for _, a in made),
-                "of": seeds, "median_seconds": np.median(seconds), "most_seconds": max(seconds),
-                "part_of_bound": np.mean([a.ratio for _, a in made]),
-            }  # fmt: skip
-
-
 #: Wide networks: clusters, and what draws them.
 WIDE = {
     "tiers 400": lambda seed: topology.tiers(400, seed=seed),
@@ -173,6 +136,4 @@ PARTS = {
         extra="topologies",
     ),
     "greedy": Part("heuristic G compiled, beside plain Python", ready(greedy_race)),
-    "quality": Part("quality and time of every method, K = 30", ready(quality), True),
-    "mixed": Part("the mixed program to proved optimality", ready(mixed), True),
 }

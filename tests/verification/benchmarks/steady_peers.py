@@ -1,8 +1,8 @@
 """Peers of the steady-state heuristics, written as most would write them.
 
 `full_program` builds program (6) in full, with a variable per connection, and hands it cold
-to scipy.optimize.linprog; `Reduced` does so without the connections. `greedy` is heuristic G
-in plain Python with floats. They share no code with the engine.
+to scipy.optimize.linprog; `greedy` is heuristic G in plain Python with floats. They share no code
+with the engine.
 """
 
 from dataclasses import dataclass
@@ -24,12 +24,11 @@ class Solution:
 class Program:
     """Rows `matrix @ x <= limit` of (6); x = t, work row by row, then connections."""
 
-    def __init__(self, p, reduced=False):
-        self.p, self.reduced = p, reduced
+    def __init__(self, p):
+        self.p = p
         self.apps, self.clusters = p.work.size, p.speed.size
         self.routes = sorted(route for route, links in p.routes.items() if links)
         self.rows, self.limits, self.cells = 0, [], []
-        self.link_rows = {}
         self._rows()
 
     def work(self, a, k):
@@ -85,61 +84,41 @@ class Program:
                 users.setdefault(both, []).append((k, m))
         self.most = {link: m for link, m in most.items() if m < np.inf}
         number = {r: i for i, r in enumerate(self.routes)}
-        self.users = {link: users[link] for link in self.most}
-        if not self.reduced:
-            for link in self.most:
-                row = {self.connection(number[r]): 1.0 for r in users[link]}
-                self.add(row, self.most[link])
-            for i, (k, m) in enumerate(self.routes):
-                sent = {self.work(a, m): p.data[a] for a in self.held(k)}
-                self.add({**sent, self.connection(i): -self.one[k, m]}, 0.0)
+        for link in self.most:
+            row = {self.connection(number[r]): 1.0 for r in users[link]}
+            self.add(row, self.most[link])
+        for i, (k, m) in enumerate(self.routes):
+            sent = {self.work(a, m): p.data[a] for a in self.held(k)}
+            self.add({**sent, self.connection(i): -self.one[k, m]}, 0.0)
 
     def held(self, k):
         return [a for a in range(self.apps) if self.p.origin[a] == k]
 
     def bounds(self, fixed):
         p = self.p
-        size = 1 + self.apps * self.clusters + (0 if self.reduced else len(self.routes))
+        size = 1 + self.apps * self.clusters + len(self.routes)
         bounds = [(0, None)] * size
         for a in range(self.apps):
             for m in range(self.clusters):
                 if m != p.origin[a] and (p.origin[a], m) not in p.routes:
                     bounds[self.work(a, m)] = (0, 0)
-        if not self.reduced:
-            for i, route in enumerate(self.routes):
-                if route in fixed:
-                    bounds[self.connection(i)] = (fixed[route], fixed[route])
+        for i, route in enumerate(self.routes):
+            if route in fixed:
+                bounds[self.connection(i)] = (fixed[route], fixed[route])
         return bounds
 
     def solve(self, fixed):
         """Solve from scratch with some connections fixed."""
-        cells, limits, rows = list(self.cells), list(self.limits), self.rows
-        if self.reduced:
-            for link, users in self.users.items():
-                left = self.most[link] - sum(fixed.get(r, 0) for r in users)
-                for r in users:
-                    if r not in fixed:
-                        cells += [(rows, *cell) for cell in self.per_work(r)]
-                limits.append(left)
-                rows += 1
-            for r, value in fixed.items():
-                cells += [(rows, *cell) for cell in self.per_work(r)]
-                limits.append(value)
-                rows += 1
-        i, j, v = zip(*cells, strict=True)
+        i, j, v = zip(*self.cells, strict=True)
         bounds = self.bounds(fixed)
-        matrix = coo_array((v, (i, j)), shape=(rows, len(bounds))).tocsr()
+        matrix = coo_array((v, (i, j)), shape=(self.rows, len(bounds))).tocsr()
         goal = np.zeros(len(bounds))
         goal[0] = -1.0
-        answer = linprog(goal, A_ub=matrix, b_ub=limits, bounds=bounds, method="highs-ds")
+        answer = linprog(goal, A_ub=matrix, b_ub=self.limits, bounds=bounds, method="highs-ds")
         if answer.status != 0:
             raise RuntimeError(answer.message)
         work = answer.x[1 : 1 + self.apps * self.clusters].reshape(self.apps, self.clusters)
         return Solution(float(answer.x[0]), work, self.used(work))
-
-    def per_work(self, route):
-        k, m = route
-        return [(self.work(a, m), self.p.data[a] / self.one[route]) for a in self.held(k)]
 
     def used(self, work):
         return {

@@ -48,12 +48,6 @@ def quick(seed=0, tasks=10_000):
             yield {"run": name, **reproduce(folder, f"--seed={seed}", *words)}
 
 
-def full(seed=0, tasks=10_000):
-    """Full scale from nothing."""
-    with tempfile.TemporaryDirectory() as folder:
-        yield {"run": "full", **reproduce(folder, f"--seed={seed}", "--scale=full")}
-
-
 def first(seed=0, tasks=10_000):
     """CPU seconds of a first call from an empty cache, and of the first one in a later process."""
     for engine, lines in FIRST.items():
@@ -72,5 +66,4 @@ def first(seed=0, tasks=10_000):
 PARTS = {
     "first": Part("first calls from an empty cache: what the compiler takes", first),
     "reproduce": Part("dlsim reproduce, cold and cached", quick, True),
-    "full": Part("dlsim reproduce --scale full, cold", full, True),
 }

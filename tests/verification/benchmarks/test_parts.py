@@ -69,18 +69,6 @@ def test_floors_stand_beside_what_was_measured_and_are_counted(monkeypatch):
     assert last == "\nfloors are told for 10,000 tasks and more"
 
 
-def test_no_reason_is_told_where_dlsim_is_the_fastest():
-    rows = [{"engine": "plain Python", "ratio": 1.5}]
-    part = Part("a race", lambda seed, tasks: iter(rows), why_slower="no checks")
-    assert "no checks" not in " ".join(parts.lines(part))
-
-
-def test_a_table_of_speeds_has_no_ratio_and_says_nothing_of_plain_python():
-    rows = [{"engine": "plain Python", "40 jobs": 2.0}]
-    part = Part("speeds", lambda seed, tasks: iter(rows))
-    assert len(list(parts.lines(part))) == 2
-
-
 def test_columns_that_change_get_a_head_of_their_own():
     part = Part("two tables", lambda seed, tasks: iter([{"a": 1}, {"b": "x"}, {"b": 0.5}]))
     assert [line.strip() for line in parts.lines(part)] == ["a", "1", "b", "x", "0.5"]
@@ -140,14 +128,11 @@ def test_every_engine_has_parts_and_every_part_a_title():
 
 @pytest.mark.parametrize(("name", "row"), [
     ("realtime.race", {"policy": "EDF-OPR-MN", "engine": "SimPy", "ratio": 94.0}),
-    ("realtime.race", {"policy": "EDF-OPR-MN", "engine": "C++ -O3", "ratio": 0.34}),
     ("realtime.queue", {"policy": "FIFO-DLT", "dc_ratio": 20_000, "ratio": 1.6}),
-    ("realtime.queue", {"policy": "EDFMN", "dc_ratio": 100, "ratio": 14.0}),
     ("steady.lprr", {"network": "random", "K": 90, "ratio": 249.0}),
     ("bricks.day", {"case": "default", "run_ms": 4.1}),
     ("bricks.nodes", {"domains": 1333, "nodes": 10_066, "run_s": 8.1}),
     ("cpugpu.race", {"policy": "mct", "engine": "SimPy", "ratio": 1.3}),
-    ("cpugpu.race", {"policy": "history", "engine": "plain Python", "ratio": 0.3}),
     ("explore.panels", {"panel": "timing", "p95_ms": 201.0}),
 ])  # fmt: skip
 def test_the_floor_of_a_row_is_found_and_is_not_held(name, row):

@@ -10,13 +10,10 @@ from tests.helpers.steady_platforms import draw_platform
 from tests.verification.benchmarks import steady, steady_peers
 
 
-@pytest.mark.parametrize("reduced", [False, True])
-def test_peer_program_has_the_bound(reduced):
+def test_peer_program_has_the_bound():
     for seed in range(12):
-        p = draw_platform(seed, False, clusters=4, odd=0.0 if reduced else 0.1)
-        if reduced and (p.data == 0).any():
-            continue
-        found = steady_peers.Program(p, reduced).solve({})
+        p = draw_platform(seed, False, clusters=4, odd=0.1)
+        found = steady_peers.Program(p).solve({})
         assert found.objective == pytest.approx(bound(p), rel=1e-7, abs=1e-7)
 
 
@@ -57,10 +54,6 @@ def test_tables_have_their_rows():
     greedy = pd.DataFrame(steady.greedy_race(sizes=(5,), repeats=1))
     assert (greedy["steps_differ"] == 0).all()
     assert (greedy["max_difference"] < 1e-9).all()
-    proved = pd.DataFrame(steady.mixed(sizes=(5,), seeds=2))
-    assert (proved["proved"] == proved["of"]).all()
-    quality = pd.DataFrame(steady.quality(clusters=5, seeds=1))
-    assert (quality["part_of_bound"] <= 1 + 1e-9).all()
     (wide,) = steady.wide(networks={"small": lambda seed: steady.tiers_like(12, seed)})
     assert 0 < wide["held_MB"] < wide["peak_MB"] < 100
     assert wide["part_of_bound"] == pytest.approx(1, abs=1e-6)
