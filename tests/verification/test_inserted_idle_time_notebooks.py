@@ -150,20 +150,6 @@ def test_counts_are_those_of_the_engine(seen):
     assert cases.set_index("rule")["opt_iits"]["admitted"] == other.loc["admitted", "opt_iits"]
 
 
-def test_every_task_takes_one_branch_of_the_flow(seen):
-    table = seen[0]["flow"]
-    for role in ("I", "II"):
-        column = table[role]
-        assert column["arrived"] == column["refused"] + column["admitted"]
-        assert column["admitted"] == column["idle time"] + column["no idle time"]
-        assert column["idle time"] == column["constraint holds"] + column["remodelled"]
-        assert (column >= 0).all()
-    each = [direct(1.0, k, "FIDO-II") for k in range(RUNS)]
-    assert table.loc["admitted", "II"] == sum(int(s.tasks["admitted"].sum()) for s in each)
-    held = sum(int(s.counts.loc["admitted", "opt_iits_ii"]) for s in each)
-    assert table.loc["constraint holds", "II"] == held
-
-
 # ----------------------------------------------------------------------- measures
 
 
@@ -197,27 +183,6 @@ def test_paired_and_unpaired_errors_by_hand(seen, beyond):
         assert row["standard_error"] == pytest.approx(0.1 / np.sqrt(3))
         assert row["unpaired_error"] == pytest.approx(np.sqrt(0.02 / 3))
     assert of_beyond["estimate"] == pytest.approx(0)
-
-
-def test_tasks_decided_differently_are_counted_one_by_one(seen):
-    table = seen[0]["decided"]
-    for order in iit.ORDERS_OF_PAPER_I:
-        decided = {
-            role: [
-                direct(load, k, iit.policy_name(order, role)).tasks["admitted"]
-                for load in LOADS
-                for k in range(RUNS)
-            ]
-            for role in ("DLT", "EXACT-N", "AN", "OPR-FRAG")
-        }
-        for role, runs in decided.items():
-            pairs = zip(runs, decided["DLT"], strict=True)
-            apart = sum((one != other).sum() for one, other in pairs)
-            assert table.loc[iit.policy_name(order, role), "discordant"] == apart
-        # without set-up costs all idle nodes are all nodes: claims 13a and 13b
-        for one, other in zip(decided["AN"], decided["OPR-FRAG"], strict=True):
-            assert one.equals(other)
-    assert table.loc["FIFO-EXACT-N", "discordant"] > 0
 
 
 # ----------------------------------------------------------------------- claims and readings
