@@ -30,6 +30,8 @@ values = {"runs": runs, "loads": str(loads), "reading": str(reading)}
 values["workers"] = os.environ["DLSIM_JOBS"]
 Results(out).table("good", pd.DataFrame([values]))
 print(os.getcwd())"""
+SPOIL = """import pathlib
+pathlib.Path(out, "notebooks", "spoilt.ipynb").write_text("mine")"""
 #: A child that ignores its parent's end, then a cell that never ends.
 ENDLESS = """import pathlib, subprocess, sys
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
@@ -133,11 +135,13 @@ def batch(tmp_path_factory):
         "widget": [WIDGET, "1 + 1"],
         "dies": ["import os; os._exit(1)", "2"],
         "leaves": ["raise SystemExit", "2"],
+        "spoilt": [SPOIL],
     }
     books = [write_notebook(folder / f"{name}.ipynb", *some) for name, some in cells.items()]
     parameters = {"runs": 3, "loads": "[0.25]", "reading": {"link": "shared"}}
     common = {"out": folder / "out", "parameters": parameters, "figures": "pdf", "latex": True}
-    return books, common, run_all(books, jobs=2, **common)
+    results = run_all(books, jobs=2, **common)
+    return books[:-1], common, results  # the last one left a file of a person
 
 
 def test_a_good_notebook_appears_under_its_name(batch):
@@ -181,12 +185,13 @@ def test_a_failed_notebook_is_kept_under_a_name_that_says_so(batch):
         r"dies\.ipynb failed: code cell 3: DeadKernelError",
         r"leaves\.ipynb failed: code cell 3: SystemExit",
     ]
-    for result, message in zip(results[1:], messages, strict=True):
+    for result, message in zip(results[1:-1], messages, strict=True):
         assert result.status == "failed"
         assert re.match(message, result.error), result.error
         assert result.path == common["out"] / "notebooks" / f"{result.name}.failed.ipynb"
     names = {path.name for path in (common["out"] / "notebooks").iterdir()}
-    assert names == {"good.ipynb", ".good.stamp.json", *(one.path.name for one in results[1:])}
+    left = {one.path.name for one in results[:-1]}
+    assert names == {".good.stamp.json", "spoilt.ipynb", *left}
     assert not (common["out"] / notebooks.RUNNING_FOLDER).exists()
 
 
@@ -250,13 +255,12 @@ def test_results_that_a_person_changed_are_refused_before_anything_runs(batch, m
         file.write_bytes(kept)
 
 
-def test_a_result_that_a_person_changes_meanwhile_stays_and_the_notebook_fails(tmp_path):
-    spoil = "import pathlib\npathlib.Path(out, 'notebooks', 'one.ipynb').write_text('mine')"
-    source = write_notebook(tmp_path / "one.ipynb", spoil)
-    (result,) = run_all([source], out=tmp_path / "out")
-    assert (result.status, result.path) == ("failed", None)
-    assert re.match(r"one\.ipynb failed: .*notebooks/one\.ipynb: not as dlsim", result.error)
-    assert (tmp_path / "out" / "notebooks" / "one.ipynb").read_text() == "mine"
+def test_a_result_that_a_person_changes_meanwhile_stays_and_the_notebook_fails(batch):
+    _, common, results = batch
+    spoilt = results[-1]
+    assert (spoilt.status, spoilt.path) == ("failed", None)
+    assert re.match(r"spoilt\.ipynb failed: .*notebooks/spoilt\.ipynb: not as dlsim", spoilt.error)
+    assert (common["out"] / "notebooks" / "spoilt.ipynb").read_text() == "mine"
 
 
 def test_parameters_are_refused_before_anything_runs(batch, tmp_path):
