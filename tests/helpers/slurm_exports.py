@@ -13,6 +13,10 @@ import pandas as pd
 LINES = 200
 #: A Saturday evening; summer time begins in the night at 01:00 UTC.
 BEGIN = int(datetime(2024, 3, 30, 22, tzinfo=UTC).timestamp())
+HEADER = (
+    "JobID|User|Group|Partition|State|Submit|Start|End|ElapsedRaw|TimelimitRaw|AllocCPUS|NNodes"
+    "|AllocTRES"
+)
 STEP, RUNNING = "step of a job", "still running"
 WAITING = "not started (waiting, or cancelled before)"
 AGAIN, BROKEN = "line that comes again", "line without the {} fields of its header"
@@ -22,10 +26,8 @@ def iso(seconds):
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
-def in_berlin(seconds):
-    return datetime.fromtimestamp(seconds, ZoneInfo("Europe/Berlin")).strftime(
-        "%Y-%m-%dT%H:%M:%S%z"
-    )
+def in_zone(seconds, zone="Europe/Berlin"):
+    return datetime.fromtimestamp(seconds, ZoneInfo(zone)).strftime("%Y-%m-%dT%H:%M:%S%z")
 
 
 def clock(seconds):
@@ -66,10 +68,7 @@ def clean(jobs, count="processors"):
 def as_asked(seed):
     """Make the export of `SACCT_COMMAND`: arrays, requeued jobs, and all states, in UTC."""
     rng, used, skipped = np.random.default_rng(seed), [], {RUNNING: 0, WAITING: 0}
-    lines = [
-        "JobID|User|Group|Partition|State|Submit|Start|End|ElapsedRaw|TimelimitRaw|AllocCPUS|NNodes"
-        "|AllocTRES"
-    ]
+    lines = [HEADER]
     for number, job in zip(range(LINES), draw_jobs(rng)):  # noqa: B905
         start = job["submit"] + job["wait"]
         identity = f"7_{number}" if number % 3 == 0 else f"{1000 + number - number % 5}"
@@ -108,14 +107,14 @@ def with_steps(seed):
     while len(lines) <= LINES:
         job, number = next(jobs), 1000 + len(lines)
         start, runs = job["submit"] + job["wait"], rng.random() < 0.1
-        end = "Unknown" if runs else in_berlin(start + job["run_time"])
+        end = "Unknown" if runs else in_zone(start + job["run_time"])
         limit = clock(60 * job["minutes"])
         if rng.random() < 0.2:
             limit, job["minutes"] = str(rng.choice(["UNLIMITED", "Partition_Limit", ""])), np.nan
         skipped[RUNNING] += runs
         if not runs:
             used.append(job)
-        rest = f"{in_berlin(job['submit'])}|{in_berlin(start)}|{end}|{clock(job['run_time'])}"
+        rest = f"{in_zone(job['submit'])}|{in_zone(start)}|{end}|{clock(job['run_time'])}"
         state = "RUNNING" if runs else "COMPLETED"
         lines.append(
             f"{number}|sim|{job['user']}|{job['group']}|{job['queue']}|{rest}|{limit}|"
@@ -165,10 +164,6 @@ NODES, CORES, GPUS = 200, 64, 4
 FIRST_DAY, MAINTENANCE = int(datetime(2025, 3, 20, tzinfo=UTC).timestamp()), (9, 11)
 
 
-def in_zone(seconds, zone):
-    return datetime.fromtimestamp(seconds, ZoneInfo(zone)).strftime("%Y-%m-%dT%H:%M:%S%z")
-
-
 def whole_cluster(seed, count=600):
     """Make an export of 20 days with all that a real one has: what is in it, and what is no job.
 
@@ -178,10 +173,7 @@ def whole_cluster(seed, count=600):
     """
     rng, used = np.random.default_rng(seed), []
     skipped = {STEP: 0, RUNNING: 0, WAITING: 0}
-    lines = [
-        "JobID|User|Group|Partition|State|Submit|Start|End|ElapsedRaw|TimelimitRaw|AllocCPUS|NNodes"
-        "|AllocTRES"
-    ]
+    lines = [HEADER]
 
     def draw(submit):
         nodes = 2 ** int(rng.integers(0, 8))
