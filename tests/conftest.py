@@ -62,19 +62,3 @@ def pytest_ignore_collect(collection_path, config):
     """Collect ``tests/verification`` only if it is named, or all random instances are tried."""
     is_asked = TRIES_ALL or "verification" in " ".join(config.args)
     return True if collection_path.name == "verification" and not is_asked else None
-
-
-def pytest_collection_finish(session):
-    """Compile the real-time engine in one worker while another, first, compiles the Grid's.
-
-    Both take half a minute into a fresh cache. Without this each worker meets the second one
-    before the other has finished it, and both compile it.
-    """
-    if os.environ.get("PYTEST_XDIST_WORKER") == "gw1" and len(session.items) > 3000:
-        import pandas as pd
-
-        from dlsim.realtime import Cluster, simulate
-
-        tasks = pd.DataFrame({"arrival": [0.0], "sigma": [1.0], "deadline": [9.0]})
-        for policy in ("MCDF", "FIFO-DLT"):  # with overtaking, and in line
-            simulate(tasks, Cluster(2, 1, 1), policy)
