@@ -1,7 +1,7 @@
 """Peers of the steady-state heuristics, written as most would write them.
 
-`full_program` builds program (6) in full, with a variable per connection, and hands it cold
-to scipy.optimize.linprog; `greedy` is heuristic G in plain Python with floats. They share no code
+`Program` is program (6) in full, with a variable per connection, handed cold to
+scipy.optimize.linprog; `greedy` is heuristic G in plain Python with floats. They share no code
 with the engine.
 """
 
@@ -125,11 +125,6 @@ class Program:
             (k, m): sum(work[a, m] * self.p.data[a] for a in self.held(k)) / self.one[k, m]
             for k, m in self.routes
         }
-
-
-def full_program(p, fixed):
-    """Program (6) with some connections fixed, solved cold."""
-    return Program(p).solve(fixed)
 
 
 def lprr(p, seed=0, most=None, program=None):
