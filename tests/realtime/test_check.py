@@ -349,6 +349,13 @@ def test_a_schedule_of_unknown_origin_is_held_to_its_own_table():
         forged(changed(LINE, 0, sigma=2.0), submitted=None).check()
 
 
+def test_short_tasks_on_a_late_clock_have_the_shares_they_were_promised():
+    # the second hand case of paper I in units of 1/32: r = (0, 21), so alpha = (11/16, 5/16)
+    for at in (0.0, 1.7e12, 1.7e15):
+        s = ran("FIFO-EXACT", [[at, 21 / 128, 21 / 32], [at, 14 / 32, 54 / 32]], SLOW)
+        assert s.chunks["alpha"].tolist() == pytest.approx([1, 11 / 16, 5 / 16])
+
+
 @pytest.mark.parametrize("policy", ["FIFOANNA", "EDFANNA"])
 def test_without_admission_a_factor_of_negotiation_changes_no_deadline(policy):
     """A late task is dropped, and a deadline twice as long would have been met: E(2) = 4."""

@@ -64,19 +64,14 @@ ROWS = {
     "least laxity all": ("laxity", "all", "opr", False),
     "least laxity all exact": ("laxity", "all", "exact", False),
     "least laxity idle": ("laxity", "fragment", "opr", True),
-    "least laxity equal": ("laxity", "min", "equal", True),
     "least laxity DLT": ("laxity", "min", "dlt", True),
-    "least laxity DLT in line": ("laxity", "min", "dlt", False),
-    "least laxity II": ("laxity", "min", "II", True),
     "least laxity EXACT-N": ("laxity", "min", "exact-n", True),
     "least laxity US": ("laxity", "user", "pieces", True),
     "least laxity UMR": ("laxity", "min", "umr-iit", True),
     "one more": ("edf", "one_more", "opr", True),
     "one more in line": ("fifo", "one_more", "opr", False),
     "one more DLT": ("edf", "one_more", "dlt", True),
-    "one more I": ("fifo", "one_more", "I", False),
     "half of idle": ("laxity", "half_of_idle", "opr", True),
-    "half of idle exact": ("edf", "half_of_idle", "exact", False),
     "halves": ("edf", "min", "halves", True),
     "halves in line": ("fifo", "min", "halves", False),
     "halves all": ("laxity", "all", "halves", False),
@@ -84,10 +79,8 @@ ROWS = {
 }  # fmt: skip
 READINGS = {
     name: strategies.SWITCHES[name]
-    for name in (
-        "mn_order", "mn_count", "order_when", "link", "batch_order", "batch_commit", "same_time",
-        "release", "commit",
-    )
+    for name in ("mn_order", "mn_count", "order_when", "link", "batch_order", "batch_commit",
+                 "same_time", "release", "commit")
 }  # fmt: skip
 
 

@@ -69,12 +69,15 @@ def test_hand_case_with_set_up():
 # --- floats against exact arithmetic -----------------------------------------------------------
 
 
-def test_execution_times_and_shares():
+def test_execution_times_cost_derivatives_and_shares():
     count = 0
     for cluster in random_clusters("times", scale_count(300)):
         costs, sigma = exact(cluster), random.Random(repr(cluster)).choice([1, 100, 0.37, 1e4])
+        table = p.opr_table(cluster)
         for n in range(1, cluster.nodes + 1):
-            wanted = costs.E(Q(sigma), n)
+            wanted, more = costs.E(Q(sigma), n), costs.W(Q(sigma), n + 1)
+            derivative = table.dc_offset[n] + sigma * table.dc_slope[n]
+            assert abs(Q(derivative) - (more - n * wanted)) <= 1e-13 * more, (cluster, sigma, n)
             error = abs(Q(execution_time(sigma, n, cluster)) - wanted)
             assert error <= bound(n, cluster) * wanted, (cluster, sigma, n, float(error / wanted))
             alpha, wanted_alpha = shares(sigma, n, cluster), costs.shares(Q(sigma), n)

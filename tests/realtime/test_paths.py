@@ -1,7 +1,7 @@
 """The engine of papers M and I takes several ways through its code; all return the same bytes.
 
-It runs compiled or not, serves plain policies in a loop of their own (`opr_loop`), tests newcomers
-in line or by the general test, and remembers what a long plan leaves.
+It runs compiled or not, serves plain policies in a loop of their own (`opr_loop`), and remembers
+what a long plan leaves.
 """
 
 import contextlib
@@ -30,7 +30,6 @@ from dlsim.realtime import (
 )
 from tests.golden.realtime_runs import ROWS, draw_cluster, draw_reading, draw_tasks
 from tests.helpers.scale import LONG, SCALE, TRIES_ALL, scale_count, some_of
-from tests.helpers.strategies import ALL_ROWS, IN_LINE, any_reading, seeded, simulate_with_keys
 
 CORE = CORES["realtime"]
 #: The module of the run; its name in the package is that of the function.
@@ -161,39 +160,7 @@ def test_the_short_loop_decides_as_the_general_one(order, monkeypatch):
         pd.testing.assert_frame_equal(short.counts, general.counts)
 
 
-# --- the two admission tests --------------------------------------------------------------------
-
-#: Policies that serve in line by a static order; pieces are left out, which the line serves better.
-STATIC_IN_LINE = [
-    name
-    for name in [*IN_LINE, "FIFOAN", "EDFAN", "user all"]
-    if ALL_ROWS[name].partition != "pieces"
-]
-
-
-@pytest.mark.parametrize("name", STATIC_IN_LINE)
-def test_both_admission_tests_decide_alike_for_a_static_order(name, monkeypatch):
-    make_rules, policy = room.Rules, ALL_ROWS[name]
-
-    def rules_of_general_test(*args, **options):
-        rules = make_rules(*args, **options)
-        assert rules.tested_in_line
-        rules.tested_in_line = False
-        return rules
-
-    monkeypatch.setattr(room, "fits_opr_loop", lambda _: False)
-    for seed in range(scale_count(10, LONG, least=1)):
-        source, instance = seeded((name, seed))
-        instance = instance.fit(name)
-        reading = Reading.from_switches(any_reading(source.choice, SWITCHES) | {"backfill": "off"})
-        given = instance.table, instance.cluster, policy, reading
-        in_line = simulate_with_keys(*given, engine="python")
-        with monkeypatch.context() as patch:
-            patch.setattr(room, "Rules", rules_of_general_test)
-            general = simulate_with_keys(*given, engine="python")
-        assert digits_of(in_line.tasks) == digits_of(general.tasks)
-        assert digits_of(in_line.chunks) == digits_of(general.chunks)
-
+# --- long plans -----------------------------------------------------------------------------------
 
 #: Policies whose long plans are remembered: in line, by a rank that does not change with time.
 REMEMBERED = [name for name in ROWS if ROWS[name].admission and not ROWS[name].overtake]

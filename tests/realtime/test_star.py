@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dlsim.realtime import Cluster, execution_time, fastest_nodes, shares, split_load
+from dlsim.realtime import Cluster, execution_time, fastest_nodes, shares
 from dlsim.realtime.star import MOST_SEARCHED_NODES, split_unequal
 from tests.helpers.refusals import refuses_each
 from tests.helpers.scale import LONG, scale_count
@@ -155,17 +155,6 @@ def test_equal_nodes_finish_as_by_the_optimal_partitioning_rule(start_up):
         assert found.order.tolist() == list(range(used))
         assert found.finish == pytest.approx(execution_time(sigma, used, cluster))
         np.testing.assert_allclose(found.share, shares(sigma, used, cluster), atol=1e-12)
-
-
-def test_equal_nodes_with_release_times_are_split_by_the_optimum():
-    rng = np.random.default_rng(4)
-    for _ in range(scale_count(40)):
-        release = np.sort(rng.integers(0, 200, int(rng.integers(1, 9)))).astype(float)
-        cluster = Cluster(len(release), float(rng.integers(1, 9)), float(rng.integers(1, 60)))
-        nodes = pd.DataFrame({"cms": cluster.cms, "cps": cluster.cps, "release": release})
-        found, known = split_unequal(7.0, nodes), split_load(7.0, release, cluster, "exact")
-        assert found.finish == pytest.approx(known.completion)
-        np.testing.assert_allclose(found.share, known.alpha, atol=1e-9)
 
 
 def test_the_fastest_link_is_first_among_nodes_that_are_free():

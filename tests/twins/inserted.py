@@ -410,36 +410,16 @@ def joined(tasks, pieces):
             continue
         end = max(row.completion for row in ran)
         chunks = tuple(replace(c, alpha=Fraction(1, len(mine))) for row in ran for c in row.chunks)
-        rows.append(
-            Record(
-                True,
-                min(row.start for row in ran),
-                len(ran),
-                end,
-                end > Ti.due,
-                Ti.deadline,
-                None,
-                end,
-                chunks,
-                len(ran),
-            )
-        )
+        served = min(row.start for row in ran), len(ran), end, end > Ti.due, Ti.deadline
+        rows.append(Record(True, *served, None, end, chunks, len(ran)))
     return rows
 
 
 def table(rows, keys=None, user_nodes=None):
     """The tasks of a table of (arrival, sigma, deadline)."""
-    return [
-        Task(
-            i,
-            Fraction(arrival),
-            Fraction(sigma),
-            Fraction(deadline),
-            keys[i] if keys is not None else None,
-            user_nodes[i] if user_nodes is not None else None,
-        )
-        for i, (arrival, sigma, deadline) in enumerate(rows)
-    ]
+    keys, user_nodes = keys or [None] * len(rows), user_nodes or [None] * len(rows)
+    columns = zip(rows, keys, user_nodes, strict=True)
+    return [Task(i, *map(Fraction, row), key, n) for i, (row, key, n) in enumerate(columns)]
 
 
 def simulate(twin, tasks):
