@@ -78,10 +78,10 @@ def test_hand_case(case):
     for reading, value in zip(READINGS.values(), of_greedy, strict=True):
         assert solve(CASES[case], "G", reading=reading).objective == pytest.approx(value)
     for method, value in (HAND[case] | {"G": of_greedy[-1]}).items():
-        least = ["+least"] * ("least" in METHODS[method].allowed_suffixes)
-        for name in (method, *(method + suffix for suffix in least)):
-            found = solve(CASES[case], name)
-            assert found.objective == pytest.approx(value, abs=1e-8), name
+        suffixes = ("", "+least") if "least" in METHODS[method].allowed_suffixes else ("",)
+        for suffix in suffixes:
+            found = solve(CASES[case], method + suffix)
+            assert found.objective == pytest.approx(value, abs=1e-8), found.name
 
 
 def test_greedy_divides_a_lone_cluster():
@@ -141,7 +141,7 @@ def test_law_of_lprr(case):
 def test_seeds_follow_the_law():
     values = [round(solve(CASES["A"], "LPRR", seed=seed).objective, 6) for seed in range(100)]
     assert set(values) == {5.0, 6.0}
-    # binomial(100, 1/3): five standard deviations are 23.6; of 2/3 it is 33 more
+    # binomial(100, 1/3): five standard deviations are 23.6; with 2/3 there would be 33 more
     assert abs(values.count(6.0) - 100 / 3) < 23.6
 
 
