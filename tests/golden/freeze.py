@@ -7,8 +7,23 @@ RESULTS is the folder of `dlsim reproduce --scale quick`.
 import argparse
 from pathlib import Path
 
-from tests.golden import blocks, figures, versions
-from tests.golden.engines import ENGINES
+from tests.golden import (
+    blocks,
+    bricks_runs,
+    cpugpu_runs,
+    figures,
+    realtime_runs,
+    steady_runs,
+    versions,
+)
+
+#: The random runs of every engine, by its name.
+ENGINES = {
+    "realtime": realtime_runs.run,
+    "steady": steady_runs.run,
+    "cpugpu": cpugpu_runs.run,
+    "bricks": bricks_runs.run,
+}
 
 
 def main() -> None:

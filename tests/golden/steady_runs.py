@@ -9,25 +9,10 @@ from tests.golden.blocks import cell, lines
 #: Methods and switches of the frozen runs, in the order in which they were drawn: a run keeps its
 #: draws when a method or a switch is added.
 METHODS = (
-    "LP",
-    "LP+least",
-    "MILP",
-    "MILP+polish",
-    "MILP+fair",
-    "G",
-    "G+polish",
-    "G+fair",
-    "LPR",
-    "LPR+least",
-    "LPR+polish",
-    "LPRG",
-    "LPRG+least",
-    "LPRG+polish",
-    "LPRG+fair",
-    "LPRR",
-    "LPRR+least",
-    "LPRR+polish",
-)
+    "LP", "LP+least", "MILP", "MILP+polish", "MILP+fair", "G", "G+polish", "G+fair", "LPR",
+    "LPR+least", "LPR+polish", "LPRG", "LPRG+least", "LPRG+polish", "LPRG+fair", "LPRR",
+    "LPRR+least", "LPRR+polish",
+)  # fmt: skip
 SWITCHES = {
     "local_amount": ("printed", "prose"),
     "stuck": ("prose", "rest"),
