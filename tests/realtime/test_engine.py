@@ -229,6 +229,10 @@ def test_the_offer_is_admitted_and_anything_less_is_not():
     for deadline, admitted in [(20, True), (20 * (1 - 1e-9), False)]:
         table = C3.table.assign(deadline=[10, 64, deadline])
         assert simulate_with_keys(table, C3.cluster, "FIFOMN").tasks["admitted"].iloc[2] == admitted
+    for factor, admitted in [(1.0, False), (1.25, True)]:  # 20 is 1.25 times the 16 asked for
+        agreed = simulate_with_keys(C3.table, C3.cluster, "FIFOMN", negotiate=factor).tasks
+        assert agreed["admitted"].iloc[2] == admitted
+        assert agreed["deadline"].iloc[2] == pytest.approx(20 if admitted else 16)
 
 
 def test_some_tasks_have_no_admissible_deadline():
@@ -237,16 +241,6 @@ def test_some_tasks_have_no_admissible_deadline():
     for deadline in (24, 32, 36, 64, 1e9):
         table = C3.table.assign(deadline=[10, deadline, 16])
         assert not simulate_with_keys(table, C3.cluster, "MCDF").tasks["admitted"].iloc[1]
-
-
-def test_negotiation_shows_the_deadline_agreed_on():
-    s = simulate_with_keys(C3.table, C3.cluster, "FIFOMN", negotiate=2.0)
-    twin = C3.exact("FIFOMN", negotiate=2.0)
-    assert differences(twin, s) == []
-    assert s.tasks["admitted"].all()
-    assert s.tasks["deadline"].iloc[2] > 16
-    assert not s.tasks["missed"].any()
-    assert simulate_with_keys(C3.table, C3.cluster, "FIFOMN", negotiate=1.0).reject_ratio == 1 / 3
 
 
 # --- results -------------------------------------------------------------------------------
