@@ -14,7 +14,6 @@ from dlsim.study.measure import (
     melt_policies,
     name_points,
     negate_interval,
-    on,
     pivot_policies,
     points,
     ratio,
@@ -127,14 +126,6 @@ def test_shares_that_never_vary_are_those_of_their_cases():
     found = with_exact_bounds(table, total)
     assert found["total"].fillna(-1).tolist() == [90, -1, -1, 60, -1]
     assert [row is None for row in found["values"]] == [True, False, False, True, False]
-
-
-def test_a_measure_takes_the_frames_that_its_row_names():
-    row = on("one other", lambda a, b, factor: factor * (a - b), factor=2.0)
-    assert row.frames == ("one", "other")
-    assert row.function(other=1.0, one=4.0, third=None) == 6.0
-    with pytest.raises(KeyError, match="other"):
-        row.function(one=4.0)
 
 
 def test_every_claim_is_measured_or_says_why_not():

@@ -38,15 +38,6 @@ def run(tmp_path):
     return tmp_path
 
 
-def test_without_a_run_the_reference_is_shown(tmp_path):
-    frame = pages.read_scorecards(tmp_path)
-    assert list(frame["id"]) == [claim.id for claim in load_claims()]
-    assert set(frame["origin"]) == {pages.REFERENCE}
-    for paper, rows in frame.groupby("paper"):
-        known = pd.read_csv(reference_of(paper), dtype=str, keep_default_na=False)
-        assert list(rows["verdict"]) == list(known["verdict"])
-
-
 def test_a_run_comes_first_and_says_how_it_was_run(run):
     frame = pages.read_scorecards(run)
     ours = frame[frame["paper"] == "bricks"]

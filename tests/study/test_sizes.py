@@ -1,10 +1,7 @@
 """The sizes of runs beside what the papers state: the table that notebooks and pages show."""
 
-import pytest
-
-from dlsim.errors import InputError
 from dlsim.files import read_toml, shared_file
-from dlsim.study.session import SCALES, has_stated_size, read_scales, show_sizes, table_of_sizes
+from dlsim.study.session import SCALES, has_stated_size, show_sizes, table_of_sizes
 
 PAPERS = ("mcdf", "inserted-idle-time", "steady-state", "cpu-gpu", "bricks")
 
@@ -43,9 +40,3 @@ def test_a_caption_says_which_scale_is_the_papers_own():
     assert "(bricks)" in several
     assert "(steady-state)" not in several
     assert "Neither scale is a size that the paper states." in show_sizes("cpu-gpu").to_html()
-
-
-def test_sizes_are_no_scale():
-    assert set(read_scales("mcdf")) == {"quick", "full"}
-    with pytest.raises(InputError, match="the paper must be one of"):
-        table_of_sizes("mcdff")
