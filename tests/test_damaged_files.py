@@ -41,11 +41,8 @@ def put_bytes(rng: random.Random, data: bytes) -> bytes:
 
 def flip_bit(rng: random.Random, data: bytes) -> bytes:
     at = rng.randrange(len(data)) if data else 0
-    return (
-        data[:at]
-        + bytes(byte ^ 1 << rng.randrange(8) for byte in data[at : at + 1])
-        + data[at + 1 :]
-    )
+    flipped = bytes(byte ^ 1 << rng.randrange(8) for byte in data[at : at + 1])
+    return data[:at] + flipped + data[at + 1 :]
 
 
 def cut_off(rng: random.Random, data: bytes) -> bytes:

@@ -52,15 +52,8 @@ def environments(draw, most=12):
         more["link_background"] = [np.sort(stream.random(9) * 40) for _ in range(4 * domains)]
     if draw(st.booleans()):
         more["load_traces"] = stream.choice([0.0, 0.5, 1.0], size=(len(servers), steps))
-    return Environment(
-        servers,
-        clients,
-        traces,
-        draw(st.sampled_from([0.5, 4.0])),
-        requests,
-        server_load=draw(st.sampled_from([0.0, 0.1])),
-        **more,
-    )
+    step, load = draw(st.sampled_from([0.5, 4.0])), draw(st.sampled_from([0.0, 0.1]))
+    return Environment(servers, clients, traces, step, requests, server_load=load, **more)
 
 
 def choose_by_name(seed, options):

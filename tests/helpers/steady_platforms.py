@@ -92,12 +92,7 @@ def draw_platform(seed, exact=True, clusters=4, apps=None, limited=True, odd=0.1
         values = rng.choice(DYADIC[name], size)
         return values if exact or name == "max_connect" else values * rng.uniform(0.5, 2, size)
 
-    links = pd.DataFrame(
-        {
-            "bandwidth": some("bandwidth", len(number)),
-            "max_connect": some("max_connect", len(number)),
-        }
-    )
+    links = pd.DataFrame({name: some(name, len(number)) for name in ("bandwidth", "max_connect")})
     priority = some("priority", (apps, clusters) if rng.random() < odd * 2 else apps)
     if rng.random() < odd:
         priority[0] = 0 if apps > 1 else priority[0]
@@ -108,17 +103,12 @@ def draw_platform(seed, exact=True, clusters=4, apps=None, limited=True, odd=0.1
             for share in rng.choice(DYADIC["share"], 2)
         ]
         limits = Limits(tuple(caps), int(rng.integers(0, 4)))
-    return Platform(
-        some("speed", clusters),
-        some("gateway", clusters),
-        links,
-        _routes(graph, number, rng, odd, odd),
-        priority,
-        some("unit", apps),
-        some("unit", apps),
-        origin=rng.integers(clusters, size=apps) if apps != clusters else None,
-        limits=limits,
-    )
+    speed, gateway = some("speed", clusters), some("gateway", clusters)
+    routes = _routes(graph, number, rng, odd, odd)
+    work, data = some("unit", apps), some("unit", apps)
+    origin = rng.integers(clusters, size=apps) if apps != clusters else None
+    given = (speed, gateway, links, routes, priority, work, data)
+    return Platform(*given, origin=origin, limits=limits)
 
 
 def draw_wide(seed):
@@ -172,12 +162,9 @@ def platforms(most=4):
         clusters = draw(st.integers(1, most))
         apps = draw(st.integers(1, most))
         count = draw(st.integers(0, 4))
-        links = pd.DataFrame(
-            {
-                "bandwidth": [draw(number) for _ in range(count)],
-                "max_connect": [float(draw(whole)) for _ in range(count)],
-            }
-        )
+        bandwidth = [draw(number) for _ in range(count)]
+        most_of_each = [float(draw(whole)) for _ in range(count)]
+        links = pd.DataFrame({"bandwidth": bandwidth, "max_connect": most_of_each})
         ends = st.tuples(st.integers(0, clusters - 1), st.integers(0, clusters - 1))
         path = st.lists(st.integers(0, count - 1), unique=True, max_size=3)
         paths = path if count else st.just([])
@@ -190,17 +177,11 @@ def platforms(most=4):
         if draw(st.booleans()):
             share = draw(st.sampled_from([0.0, 0.1, 0.5, 1.0]))
             caps = (Share(draw(st.integers(0, clusters - 1)), (0, clusters - 1), share),)
-        return Platform(
-            numbers[0],
-            numbers[1],
-            links,
-            routes,
-            numbers[2],
-            work,
-            numbers[3],
-            origin=[draw(st.integers(0, clusters - 1)) for _ in range(apps)],
-            limits=Limits(caps, draw(st.none() | st.integers(0, 3))),
-        )
+        speed, gateway, priority, data = numbers
+        origin = [draw(st.integers(0, clusters - 1)) for _ in range(apps)]
+        limits = Limits(caps, draw(st.none() | st.integers(0, 3)))
+        given = (speed, gateway, links, routes, priority, work, data)
+        return Platform(*given, origin=origin, limits=limits)
 
     return build()
 

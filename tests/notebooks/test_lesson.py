@@ -107,10 +107,3 @@ def test_minutes_of_the_plan_are_those_of_the_steps():
     assert plan == steps
     assert [end for _, end in plan[:-1]] == [begin for begin, _ in plan[1:]]
     assert plan[-1][1] == "45"
-
-
-def test_a_folded_cell_begins_with_a_line_that_fits_a_narrow_window():
-    """JupyterLab shows that line, without a break: the notebook would scroll sideways."""
-    folded = ["".join(cell["source"]) for cell in CELLS if "jupyter" in cell["metadata"]]
-    assert len(folded) == len([cell for cell in CELLS if cell["cell_type"] == "code"]) - 5
-    assert all(len(source.partition("\n")[0]) <= 22 for source in folded)
