@@ -173,10 +173,14 @@ def test_what_a_person_put_in_the_way_is_refused_by_name_and_stays(tmp_path, hom
 def test_a_link_is_not_followed_even_where_dlsim_wrote_what_it_leads_to(tmp_path, home):
     home.write("a.csv", b"first").rename(tmp_path / "kept.csv")
     (home.folder / "a.csv").symlink_to(tmp_path / "kept.csv")
-    with pytest.raises(InputError, match=r"a\.csv: not as dlsim wrote it"):
-        home.write("a.csv", b"second")
-    home.remove("a.csv")
-    assert (home.folder / "a.csv").read_text() == "first"
+    home.write("data/b.csv", b"first")
+    (home.folder / "data").rename(tmp_path / "data")
+    (home.folder / "data").symlink_to(tmp_path / "data")
+    for name in ("a.csv", "data/b.csv"):
+        with pytest.raises(InputError, match=rf"{name}: not as dlsim wrote it"):
+            home.write(name, b"second")
+        home.remove(name)
+        assert (home.folder / name).read_text() == "first"
 
 
 def test_a_text_that_dlsim_would_write_is_taken_over(home):
@@ -193,6 +197,13 @@ def test_many_changed_files_are_counted(home):
     home.require_unchanged("f", "gone")
     with pytest.raises(InputError, match=r"out/a, \S+out/b, \S+out/c, and 2 more: not as dlsim"):
         home.require_unchanged(*"abcdef")
+
+
+def test_a_line_that_follows_one_that_was_cut_is_on_record(home):
+    home.write("a.csv", b"ours")
+    os.truncate(home.folder / RECORD_FILE, (home.folder / RECORD_FILE).stat().st_size - 5)
+    home.write("b.csv", b"ours")
+    assert [name for name, _ in home.recorded()] == ["b.csv"]
 
 
 def test_what_is_no_record_makes_no_folder_an_output_folder(home):
