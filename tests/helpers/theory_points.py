@@ -138,8 +138,8 @@ def holds_at(claim, point):
         return holds_at(claim.first, point) == holds_at(claim.second, point)
     if isinstance(claim, Every):
         low, high = (int(value_at(end, point)) for end in (claim.low, claim.high))
-        at_index = (claim.relation.subs({claim.index: count}) for count in range(low, high + 1))
-        return all(holds_at(relation, point) for relation in at_index)
+        points = (point | {claim.index: count} for count in range(low, high + 1))
+        return all(holds_at(claim.relation, one) for one in points)
     gap = value_at(claim.gap, point)
     if not gap.is_Rational:
         gap = Integer(0) if abs(gap.evalf(40)) < sp.Float("1e-30") else gap.evalf(40)

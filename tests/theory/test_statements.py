@@ -162,7 +162,6 @@ PLAUSIBLE = [
     ("5.1", 2, gt(E(n), E(n + 1))),
     ("5.1", 2, gt(E(n, 0, 0), E(n + 1, 0, 0) + phi)),
     ("5.2", 0, gt(E(n + 1), E(n))),
-    ("5.2", 0, lt(E(n + 1), E(n))),
     ("5.2a", 0, eq(sp.diff(E(x), x), sigma * w * phi / (1 - beta**x) ** 2)),
     ("disc", 1, Iff(gt(B(n), B(n + 1)), gt(share(n, B(n)), 0))),
     ("disc", 1, Iff(ge(B(n), B(n + 1)), gt(share(n + 1, B(n + 1)), 0))),

@@ -66,7 +66,7 @@ MODULES: dict[str, tuple[float, list[str]]] = {
     "realtime/core/line": (1, LINE),
     "realtime/core/nodes": (1, LINE),
     "realtime/core/placement": (1, LINE),
-    "theory/algebra": (1, ["tests/theory/test_steps.py"]),
+    "theory/algebra": (1, ["tests/theory/test_steps.py", "tests/theory/test_false_claims.py"]),
     "theory/defined": (1, ["tests/theory/test_steps.py", "tests/theory/test_false_claims.py"]),
     "theory/steps": (1, ["tests/theory/test_steps.py", "tests/theory/test_false_claims.py"]),
     "steady/core/greedy": (1, ["tests/steady/test_heuristics.py", "-k",
