@@ -4,17 +4,16 @@ The notebooks are run in this process at tiny sizes. A list that is empty, holds
 of a wrong type is refused: `tests.notebooks.test_parameters`.
 """
 
-import builtins
 import re
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from dlsim.study import session
 from dlsim.study.notebooks import parameters_of
+from dlsim.study.results import paper_of
 from tests.helpers.scale import LONG, some_of
-from tests.verification.executed import in_one_space
+from tests.verification.executed import run_small
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
 #: How much is computed: tiny rows of data/scales.toml.
@@ -92,16 +91,11 @@ LISTS = {
 CASES = [(name, given) for name, rows in LISTS.items() for given in rows]
 
 
-def run(name, folder, monkeypatch, **given):
-    """Run a notebook at tiny sizes; return its names, and all that its cells printed."""
-    sizes = {paper: {"runs": 2, **size} for paper, size in SIZES.items()}
-    monkeypatch.setattr(
-        session, "read_scales", lambda paper: {"quick": sizes[paper], "full": sizes[paper]}
-    )
-    monkeypatch.setattr(builtins, "display", lambda *things: None, raising=False)
-    given = {"jobs": 1, "out": str(folder / "results"), **SMALL[name], **given}
-    names, shown = in_one_space(FOLDER / f"{name}.ipynb", folder, given)
-    return names, "\n".join(text for cell, text in shown.items() if cell.endswith(" said"))
+def run(name, folder, **given):
+    """Run a notebook at tiny sizes; return all that its cells printed."""
+    sizes = {"runs": 2, **SIZES.get(paper_of(name), {})}
+    _, shown, _ = run_small(name, folder, sizes, **SMALL[name] | given)
+    return "\n".join(text for cell, text in shown.items() if cell.endswith(" said"))
 
 
 def test_every_list_parameter_has_a_case():
@@ -112,8 +106,8 @@ def test_every_list_parameter_has_a_case():
 
 
 @pytest.mark.parametrize(("name", "given"), some_of(CASES, LONG))
-def test_one_value_and_values_without_a_partner_run_to_the_end(name, given, tmp_path, monkeypatch):
-    run(name, tmp_path, monkeypatch, **given)
+def test_one_value_and_values_without_a_partner_run_to_the_end(name, given, tmp_path):
+    run(name, tmp_path, **given)
     for path in (tmp_path / "results" / "data").glob("*.csv"):
         assert len(pd.read_csv(path)), f"{path.name} is empty"
 
@@ -121,8 +115,8 @@ def test_one_value_and_values_without_a_partner_run_to_the_end(name, given, tmp_
 @pytest.mark.parametrize(
     ("setups", "left_out"), [([0], {6, 7, 8, 9}), ([5], {4, 5, 7, 8, 9}), ([0, 10], {6, 8, 9})]
 )
-def test_a_figure_without_rows_is_left_out_with_a_line(setups, left_out, tmp_path, monkeypatch):
-    _, said = run("20-mcdf", tmp_path, monkeypatch, setups=setups)
+def test_a_figure_without_rows_is_left_out_with_a_line(setups, left_out, tmp_path):
+    said = run("20-mcdf", tmp_path, setups=setups)
     lines = re.findall(r"^mcdf-fig(\d+) is left out: it needs the set-up cost", said, re.MULTILINE)
     assert set(map(int, lines)) == left_out
     drawn = {path.stem for path in (tmp_path / "results" / "figures").glob("mcdf-fig?.png")}
