@@ -186,6 +186,8 @@ def start(
     size = SimpleNamespace(**scales[one_of("scale", scale, scales)])
     rule = "a whole number of at least 0"
     size.runs = whole("runs", runs, 0, math.inf, f"{rule} (0 = what the scale says)") or size.runs
+    seed = whole("seed", seed, 0, math.inf, rule)
+    jobs = whole("jobs", jobs, 0, math.inf, f"{rule} (0 = all cores)")
     module = paper_module(paper)  # its import registers the measures of the paper's claims
     _check_reading(reading or {}, getattr(module, "SWITCHES", {}))
     results = Results(out, paper)
@@ -196,9 +198,9 @@ def start(
             paper=paper,
             results=results,
             scale=scale,
-            seed=whole("seed", seed, 0, math.inf, rule),
+            seed=seed,
             replicates=size.runs,
-            jobs=whole("jobs", jobs, 0, math.inf, f"{rule} (0 = all cores)"),
+            jobs=jobs,
             reading=dict(reading or {}),
             executor=executor,
         )

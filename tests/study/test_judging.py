@@ -3,6 +3,7 @@
 import math
 import re
 from html import unescape
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -77,7 +78,15 @@ def test_start_says_the_sizes_of_the_scale_and_sets_what_sweeps_take(out):
 
 
 def refused_start(**given):
-    return lambda: start(**{"paper": "mcdf", "out": "nowhere"} | given)
+    """Return a call of `start` that is refused before anything is written."""
+
+    def call():
+        try:
+            start(**{"paper": "mcdf", "out": "nowhere"} | given)
+        finally:
+            assert not Path("nowhere").exists()
+
+    return call
 
 
 test_start_refuses_what_cannot_be = refuses_each(
