@@ -11,6 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from dlsim.files import shared_file
 from dlsim.study import fingerprint, judge, session, show_scorecard
 from dlsim.study.claims import beside_reference, read_scorecard
 
@@ -133,6 +134,13 @@ def test_a_frame_that_lost_its_note_counts_as_made_by_all_sweeps(tmp_path, monke
     assert fingerprint.name_experiment([frame]) == "changed"
     session.current().experiments.clear()
     assert fingerprint.name_experiment([frame]) == "changed"  # made up, by no sweep at all
+
+
+def test_the_shipped_experiments_are_known_by_their_digests():
+    table = pd.read_csv(shared_file("data/reference/mcdf/mcdf-experiments.csv"))
+    for scale, rows in table.groupby("scale"):
+        assert fingerprint._shipped("mcdf", scale) == set(rows["digest"])
+    assert fingerprint._shipped("theory", "quick") is None
 
 
 def test_a_run_keeps_its_experiments_and_the_reference_takes_them(tmp_path):
