@@ -1,4 +1,4 @@
-"""Random environments of the Grid simulator for Hypothesis: one to five servers."""
+"""Random environments of the Grid simulator, for seeded and for Hypothesis tests."""
 
 import random
 
@@ -17,43 +17,76 @@ TWO_REGIONS = topology.from_graph(
 WHOLE = st.integers
 
 
-def tables(draw, domains, requests):
-    """Servers, clients and requests; numbers are short, so that ties happen."""
-    domain = WHOLE(0, domains - 1)
-    speeds = draw(st.lists(st.sampled_from([50, 100, 100, 250]), min_size=1, max_size=5))
-    servers = pd.DataFrame({"domain": [draw(domain) for _ in speeds], "performance": speeds})
-    clients = pd.DataFrame({"domain": draw(st.lists(domain, min_size=1, max_size=3))})
+def draw_environment(source, data=False, loads=False, most=14):
+    """A small environment: equal servers, equal times and exact fits are frequent."""
+    pick, whole = source.choice, source.randint
+    domains = whole(1, 3)
+    general = source.random() < 0.3
+    routers = whole(1, 3)
+    parents = [whole(0, router - 1) for router in range(1, routers)]
+    parents += [whole(0, routers - 1) for _ in range(domains)]
+    tree = nx.Graph(enumerate(parents, start=1))
+    made = topology.from_graph(tree, range(routers, routers + domains)) if general else None
+    step, steps = pick([0.1, 1.0, 2.5, 10.0]), whole(1, 40)
+    levels = pick([[50], [10, 20, 50], [5, 50, 51.3], [0, 10, 100]])
+    shape = (len(made.links), steps) if general else (domains, 4, steps)
+    traces = np.array([pick(levels) for _ in range(int(np.prod(shape)))], float).reshape(shape)
+    traces[..., -1] = np.maximum(traces[..., -1], 10)
+    servers = [(whole(0, domains - 1), pick([50, 100, 100, 200, 300])) for _ in range(whole(1, 5))]
+    clients = [whole(0, domains - 1) for _ in range(whole(1, 3))]
     now, rows = 0.0, []
-    for _ in range(requests):
-        now += draw(WHOLE(0, 8)) / 2
-        send, recv, work = draw(WHOLE(0, 120)), draw(WHOLE(0, 120)), draw(WHOLE(0, 2000))
-        factor = draw(st.sampled_from([0, 1, 1.5, 2, 4]))
-        due = now + factor * ((send + recv) / 40 + work / 100)
-        rows.append((now, draw(WHOLE(0, len(clients) - 1)), send, recv, work, due))
+    for _ in range(whole(1, most)):
+        now += pick([0, 0, whole(0, 40) / 4, source.random() * 5])
+        send, recv = (pick([0, 10, 100, 25.5, whole(0, 400) / 4]) for _ in range(2))
+        work = pick([0, 100, 1000, 1000, whole(1, 4000)])
+        best = (send + recv) / 50 + work / pick(servers)[1]
+        deadline = now + best * pick([0.5, 1, 1.25, 2, 3, 5])
+        rows.append((now, whole(0, len(clients) - 1), send, recv, work, deadline))
     columns = ["arrival", "client", "send", "recv", "work", "due"]
-    return servers, clients, pd.DataFrame(rows, columns=columns).astype({"client": int})
-
-
-@st.composite
-def environments(draw, most=12):
-    """An `Environment` with a few requests, often with other users on servers and links."""
-    domains, steps = draw(WHOLE(1, 3)), draw(WHOLE(1, 12))
-    servers, clients, requests = tables(draw, domains, draw(WHOLE(1, most)))
-    seed = draw(WHOLE(0, 2**16))
-    stream = np.random.default_rng(seed)
-    traces = stream.choice(
-        [0.0, 20.0, 40.0, 55.5], size=(domains, 4, steps), p=[0.1, 0.3, 0.3, 0.3]
-    )
-    traces[..., -1] = 40.0
+    background, background_work = arrivals_of(source, len(servers), 50)
     more = {}
-    if draw(st.booleans()):
-        more["background"] = [np.sort(stream.random(20) * 40).round(1) for _ in servers.index]
-    if draw(st.booleans()):
-        more["link_background"] = [np.sort(stream.random(9) * 40) for _ in range(4 * domains)]
-    if draw(st.booleans()):
-        more["load_traces"] = stream.choice([0.0, 0.5, 1.0], size=(len(servers), steps))
-    step, load = draw(st.sampled_from([0.5, 4.0])), draw(st.sampled_from([0.0, 0.1]))
-    return Environment(servers, clients, traces, step, requests, server_load=load, **more)
+    if data:
+        more["link_background"], more["link_data"] = arrivals_of(source, traces.size // steps, 10)
+    if loads:
+        more["load_traces"] = np.array(
+            [[pick([0, 0.1, 1, 0.25]) for _ in range(steps)] for _ in servers]
+        )
+    return Environment(
+        servers=pd.DataFrame(servers, columns=["domain", "performance"]),
+        clients=pd.DataFrame({"domain": clients}),
+        traces=traces,
+        step=step,
+        requests=pd.DataFrame(rows, columns=columns),
+        background=background,
+        background_work=background_work,
+        server_load=pick([0.0, 0.1, 0.3]),
+        paths=made,
+        packet=pick([1.0, 10.0, 7.5, 64.0]),
+        **more,
+    )
+
+
+def arrivals_of(source, queues, size):
+    """Arrival times per queue, many of them at whole seconds, and sizes."""
+    horizon, gap = source.choice([0, 10, 100]), source.choice([0.5, 2, 10])
+    count = int(horizon / gap)
+    grid = source.random() < 0.5
+    draws = [[source.random() * horizon for _ in range(count)] for _ in range(queues)]
+    times = [sorted(float(round(t)) if grid else t for t in row) for row in draws]
+    if source.random() < 0.5:
+        return times, float(size)
+    return times, [[float(source.randint(0, 2 * size)) for _ in row] for row in times]
+
+
+def environments(most=12):
+    """The same for Hypothesis, often with other users' data and loads of servers."""
+
+    def seeded(seed):
+        source = random.Random(seed)
+        more = (source.random() < 0.5 for _ in range(2))
+        return draw_environment(source, *more, most=most)
+
+    return WHOLE(0, 2**32 - 1).map(seeded)
 
 
 def choose_by_name(seed, options):
