@@ -42,9 +42,14 @@ def rows(table):
     return [row.strip() for row in plain.replace("\n\n", "\n").split("\n")]
 
 
+@functools.cache
+def compiled(text):
+    return compile(text, "a row", "eval")
+
+
 def read(text, values):
     """What is written in the names of rows and those of some values."""
-    return eval(text, NAMES | values)
+    return eval(compiled(text), NAMES, values)
 
 
 def values_of(form, row):
