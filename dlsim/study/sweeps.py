@@ -47,6 +47,10 @@ from dlsim.validate import mapping, unwrap_scalar, whole
 
 #: Cells run in this process for so long before worker processes are worth their start.
 SECONDS_BEFORE_WORKERS = 1.0
+#: Cells that an executor has at first; a quarter of a cell more with each result, and twice as many
+#: after a second without one. Dask learns that a result is kept only after it has taken in all that
+#: was sent before: until then, the death of a worker has the cell computed again.
+FIRST_CALLS, SECONDS_FOR_A_RESULT = 32, 1.0
 #: How often a sweep continues with new workers after some have died.
 RETRIES = 2
 
@@ -350,15 +354,24 @@ class _Sweep:
         futures: dict[Future[str], int] = {}
         ended: queue.SimpleQueue[Future[str]] = queue.SimpleQueue()
 
-        def keep_one() -> None:
+        def keep_one() -> bool:
+            """Keep one result; return whether one came in time."""
+            try:
+                future = ended.get(timeout=SECONDS_FOR_A_RESULT)
+            except queue.Empty:
+                return False
             # a result on a worker that dies is made again as long as its future is held
-            number = futures.pop(future := ended.get())
+            number = futures.pop(future)
             with self.name_error(number):
                 text = future.result()
             self.finish(number, text)
+            return True
 
         try:
+            most: float = FIRST_CALLS
             for number in self.pending:
+                while len(futures) >= most:
+                    most += 0.25 if keep_one() else most
                 point, replicate, _ = self.cells[number]
                 sent = cloudpickle.dumps(point)
                 call = shipped, sent, self.seed, replicate, used, here
@@ -366,8 +379,6 @@ class _Sweep:
                 futures[future] = number
                 future.add_done_callback(ended.put)
                 del future
-                while not ended.empty():  # the first cells end before the last ones are sent
-                    keep_one()
             while futures:
                 keep_one()
         finally:

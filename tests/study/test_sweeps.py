@@ -531,17 +531,42 @@ def test_jobs_come_from_the_argument_then_the_environment_then_the_machine(monke
         sweeps.count_workers()
 
 
-def test_a_cell_that_ends_while_others_are_sent_is_kept_at_once(cache):
-    kept = []
+class Counting(ThreadPoolExecutor):
+    """One worker; `kept` tells how many cells were kept when each was sent."""
 
-    class AtOnce(Executor):
-        """Workers that are faster than the process that sends them cells."""
+    def __init__(self):
+        super().__init__(1)
+        self.kept = []
 
-        def submit(self, function, /, *arguments):
-            kept.append(len(files(cache)))
-            future = Future()
-            future.set_result(function(*arguments))
-            return future
+    def submit(self, function, /, *arguments):
+        self.kept.append(len(files(Path(os.environ["DLSIM_CACHE"]))))
+        return super().submit(function, *arguments)
 
-    sweep(functions.draw, {"load": range(5)}, replicates=1, executor=AtOnce())
-    assert kept == [0, 1, 2, 3, 4]
+
+class AllAtOnce(Executor):
+    """So many workers that the first one answers when the last one has a cell."""
+
+    def __init__(self, workers):
+        self.workers, self.calls = workers, []
+
+    def submit(self, function, /, *arguments):
+        future = Future()
+        self.calls.append((future, function, arguments))
+        if len(self.calls) == self.workers:
+            for each, function, arguments in self.calls:
+                each.set_result(function(*arguments))
+        return future
+
+
+def test_results_are_kept_before_the_last_cells_are_sent(monkeypatch):
+    monkeypatch.setattr(sweeps, "SECONDS_FOR_A_RESULT", 60.0)
+    with Counting() as executor:
+        sweep(functions.whose, {"load": range(100)}, 1, fixed={"wait": 0.01}, executor=executor)
+    assert len(executor.kept) == 100
+    assert all(sent - kept < 32 + kept / 4 for sent, kept in enumerate(executor.kept))
+
+
+def test_any_number_of_workers_get_a_cell(monkeypatch):
+    monkeypatch.setattr(sweeps, "SECONDS_FOR_A_RESULT", 0.01)
+    frame = sweep(functions.draw, {"load": range(200)}, replicates=1, executor=AllAtOnce(200))
+    assert len(frame) == 200
