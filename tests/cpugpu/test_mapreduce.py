@@ -91,12 +91,25 @@ def test_any_text_is_counted_under_any_faults(seed):
             seed=seed,
         ),
     )
+    is_counted(text, r)
+
+
+def is_counted(text, r):
+    """The words of a text are counted, and the history holds what has run to its end."""
     counts = Counter(words_of(text))
     assert r.output == counts
     assert list(r.output) == sorted(counts)
     known = r.history.table()
     done = r.attempts["outcome"].isin(("done", "gone")).sum()
     assert known["count"].sum() == known["assigned"].sum() == done
+
+
+def test_readme_is_counted_though_nodes_die_whose_queues_hold_tasks():
+    blocks, group = split_text(README, 12), NodeGroup(4, 4, 4)
+    for policy in ("history", "mct", "round-robin"):
+        for dead in ({1: 0.3}, {0: 0.05, 2: 0.5, 3: 0.9}, {0: 0.75, 1: 0.8}):
+            more = {"storage": Storage(4), "faults": Faults(dead=dead, loss_rate=0.1)}
+            is_counted(README, ran(word_count(3), blocks, group, policy, **more))
 
 
 def attempts_of(text, blocks, partitions, dies):
