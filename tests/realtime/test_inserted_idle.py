@@ -311,6 +311,16 @@ def test_overtaking_is_backfilling():
 # --- user splits ---------------------------------------------------------------------------------
 
 
+def test_pieces_wait_for_a_shared_link():
+    # two pieces of 2 units: the second is sent from 2 to 4 and computed by 10, on idle nodes by 8
+    instance, reading = cluster(2, 1, 3, [(0, 4, 9)], [1]), {"link": "shared"}
+    assert instance.user_nodes == [2]
+    assert rows_of(instance.exact("FIFO-US")) == [(0, 2, 8, 8)]
+    assert rows_of(instance.exact("FIFO-US", reading)) == [()]
+    assert not instance.simulate("FIFO-US", reading).tasks["admitted"].any()
+    assert instance.simulate("FIFO-US", reading).offer(0).deadline == 10
+
+
 def test_pieces_are_admitted_one_by_one():
     # two nodes, two pieces of 2 units each: the second task's pieces end at 8 and 16
     rows = [(0, 2, 9), (0, 4, 12)]

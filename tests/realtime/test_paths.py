@@ -135,7 +135,7 @@ def test_tables_and_fewest_nodes_are_the_same_bytes_at_both_speeds(monkeypatch):
 @pytest.mark.parametrize("order", ["edf", "fifo", lambda tasks: -tasks["sigma"].to_numpy()])
 def test_the_short_loop_decides_as_the_general_one(order, monkeypatch):
     draw, policy = np.random.default_rng(3), Policy(order, "min")
-    for _ in range(scale_count(60, LONG / 2)):
+    for _ in range(scale_count(60, LONG)):
         nodes, slack = int(draw.choice([1, 3, 16, 40, 300])), float(draw.choice([2, 20, 500]))
         cluster = Cluster(
             nodes, float(draw.choice([0, 1, 8])), 100.0, 0.0, float(draw.choice([0, 2]))
