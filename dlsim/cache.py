@@ -67,10 +67,12 @@ def private_folder(base: Path, *names: str) -> Path:
     except (OSError, ValueError) as error:  # a ValueError: the name of the folder holds a NUL
         variable = "DLSIM_CACHE" if base == cache_folder() else "NUMBA_CACHE_DIR"
         reason = getattr(error, "strerror", error)
+        is_full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
+        alone = "compiled code and results are read from there, so it must be yours alone:"
+        advice = "free some space on the disk, or" if is_full else alone
         raise InputError(
-            f"cache folder {folder} cannot be used: {reason}; compiled code and results are"
-            " read from there, so it must be yours alone: set the environment variable"
-            f" {variable} to a folder of your own"
+            f"cache folder {folder} cannot be used: {reason}; {advice} set the environment"
+            f" variable {variable} to a folder of your own"
         ) from error
     return folder
 

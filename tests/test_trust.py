@@ -79,15 +79,21 @@ def move_behind_a_link(base, patch):
     base.chmod(0o777)
 
 
-def make_read_only(base, patch):
-    def refuse(**_):
-        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+def refuse_files(number):
+    """Return what lets no file be created, as on a disk that is read-only or full."""
 
-    patch.setattr(tempfile, "TemporaryFile", refuse)
+    def spoil(base, patch):
+        def refuse(**_):
+            raise OSError(number, os.strerror(number))
+
+        patch.setattr(tempfile, "TemporaryFile", refuse)
+
+    return spoil
 
 
 FOREIGN, OPEN = r"it belongs to user \d+, you are user \d+", "other users can write .*chmod go-w"
 LINK = "it is a link or a file"
+FULL = "No space left on device; free some space on the disk, or set"
 #: What is wrong with a folder, made from its base, and how it is refused.
 SPOILT = [
     (lambda base, patch: make_foreign(made(base / "cells"), patch), f"base(/cells)?: {FOREIGN}"),
@@ -101,7 +107,8 @@ SPOILT = [
     (lambda base, patch: (base / "cells").touch(), f"base/cells: {LINK}"),
     (lambda base, patch: plant(made(base / "cells", 0o775), patch),
      f"base/cells: user {STRANGER} put planted there"),
-    (make_read_only, "base/cells/digest: Read-only file system"),
+    (refuse_files(errno.EROFS), "base/cells/digest: Read-only file system; compiled code"),
+    (refuse_files(errno.ENOSPC), f"base/cells/digest: {FULL}"),
 ]  # fmt: skip
 
 
