@@ -586,8 +586,8 @@ def claims_beside(card: pd.DataFrame) -> list[dict[str, Any]]:
 def _read_shipped() -> pd.DataFrame:
     """Return the verdicts at full scale that travel with dlsim."""
     places = [reference_of(paper) for paper in dict.fromkeys(one.paper for one in load_claims())]
-    parts = [read_scorecard(place) for place in places if place.exists()]
-    return beside_reference(pd.concat([tabulate([]), *parts], ignore_index=True))
+    parts = [read_scorecard(place) for place in places if place.exists()] or [tabulate([])]
+    return beside_reference(pd.concat(parts, ignore_index=True))
 
 
 def _by_claim(card: pd.DataFrame) -> dict[str, dict[str, Any]]:
