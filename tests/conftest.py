@@ -8,6 +8,7 @@ import atexit
 import gc
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 
@@ -40,6 +41,22 @@ settings.register_profile(
 )
 settings.load_profile("dlsim")
 
+#: What compiles the kernels of an engine into a fresh cache, by the worker that has it done.
+COMPILING = {
+    "gw0": """
+from dlsim import bricks
+few = bricks.Environment.random(seed=0, interval=10.0, horizon=2000.0, domains=1)
+bricks.simulate(few, "Greedy", engine="compiled").check()
+""",
+    "gw1": """
+import pandas as pd
+from dlsim.realtime import Cluster, simulate
+tasks = pd.DataFrame({"arrival": [0.0], "sigma": [1.0], "deadline": [9.0]})
+for policy in ("MCDF", "FIFO-DLT"):  # with overtaking, and in line
+    simulate(tasks, Cluster(2, 1, 1), policy, engine="compiled").check()
+""",
+}
+
 
 def pytest_xdist_auto_num_workers(config):
     """Work with as many processes as there are cores that this one may use."""
@@ -62,3 +79,14 @@ def pytest_ignore_collect(collection_path, config):
     """Collect ``tests/verification`` only if it is named, or all random instances are tried."""
     is_asked = TRIES_ALL or "verification" in " ".join(config.args)
     return True if collection_path.name == "verification" and not is_asked else None
+
+
+def pytest_collection_finish(session):
+    """Compile an engine in each worker before all tests run, in a process of its own.
+
+    Without this both workers meet the kernels of the same engine at once, and one waits while the
+    other compiles them. A test is told nothing: small work is still done uncompiled.
+    """
+    compiling = COMPILING.get(os.environ.get("PYTEST_XDIST_WORKER", ""))
+    if compiling and len(session.items) > 2000:
+        subprocess.run([sys.executable, "-c", compiling], check=True)
