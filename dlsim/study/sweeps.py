@@ -371,7 +371,7 @@ class _Sweep:
             most: float = FIRST_CALLS
             for number in self.pending:
                 while len(futures) >= most:
-                    most += 0.25 if keep_one() else most
+                    most = most + 0.25 if keep_one() else 2 * most
                 point, replicate, _ = self.cells[number]
                 sent = cloudpickle.dumps(point)
                 call = shipped, sent, self.seed, replicate, used, here

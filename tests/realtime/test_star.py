@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dlsim.realtime import Cluster, execution_time, fastest_nodes, shares
+from dlsim.realtime import Cluster, execution_time, fastest_nodes, shares, split_load
 from dlsim.realtime.star import MOST_SEARCHED_NODES, split_unequal
 from tests.helpers.refusals import refuses_each
-from tests.helpers.scale import LONG, scale_count
+from tests.helpers.scale import scale_count
 
 COSTS = ("cms", "cps", "st", "sc", "release")
 
@@ -118,7 +118,7 @@ def finish_in_fractions(order, sigma, nodes):
 @pytest.mark.parametrize("start_ups", [False, True])
 def test_all_orders_in_fractions(start_ups):
     rng, searched = np.random.default_rng(2), 0
-    for _ in range(scale_count(60, LONG)):
+    for _ in range(scale_count(60)):
         nodes = random_nodes(rng, int(rng.integers(1, 5)), start_ups)
         sigma = Fraction(int(rng.integers(1, 60)), 4)
         ends = {order: finish_in_fractions(order, sigma, nodes) for order in orders_of(len(nodes))}
@@ -137,7 +137,7 @@ def test_all_orders_in_fractions(start_ups):
         assert best.finish == pytest.approx(float(min(possible)), rel=1e-12)
         whole = [end for order, end in ends.items() if end and len(order) == len(nodes)]
         searched += len(set(whole)) > 1
-    assert searched > 3
+    assert searched > 10
 
 
 @pytest.mark.parametrize("start_up", [0.0, 2.0])
@@ -155,6 +155,18 @@ def test_equal_nodes_finish_as_by_the_optimal_partitioning_rule(start_up):
         assert found.order.tolist() == list(range(used))
         assert found.finish == pytest.approx(execution_time(sigma, used, cluster))
         np.testing.assert_allclose(found.share, shares(sigma, used, cluster), atol=1e-12)
+
+
+def test_equal_nodes_with_release_times_are_split_by_the_optimum():
+    rng = np.random.default_rng(4)
+    for _ in range(scale_count(40)):
+        release = np.sort(rng.integers(0, 200, int(rng.integers(1, 9)))).astype(float)
+        cluster = Cluster(len(release), float(rng.integers(1, 9)), float(rng.integers(1, 60)))
+        nodes = pd.DataFrame({"cms": cluster.cms, "cps": cluster.cps, "release": release})
+        found, known = split_unequal(7.0, nodes), split_load(7.0, release, cluster, "exact")
+        assert found.finish == pytest.approx(known.completion)
+        np.testing.assert_allclose(found.share, known.alpha, atol=1e-9)
+        np.testing.assert_allclose(found.send_end, known.send_end)
 
 
 def test_the_fastest_link_is_first_among_nodes_that_are_free():

@@ -493,6 +493,7 @@ WRONG_ROWS = [
     ('unit = "s"', "range = [1, 0]", "range must be the least and the greatest"),
     ('unit = "s"', 'kind = "theorem"', "key of its statement"),
     ('unit = "s"', "within = [1, 2]", "no field is called 'within'"),
+    ("[[claim]]", "[claim]", r"claim must be written as \[\[claim\]\]"),
     (ROW, ROW + ROW, "'p-1' is there twice"),
 ]
 
