@@ -7,6 +7,8 @@ differ by `RELATIVE_ROUNDING` of the duration involved and by `MAX_ULPS` roundin
 """
 
 import functools
+import operator
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,11 @@ RELATIVE_ROUNDING = 1e-9
 MAX_ULPS = 64
 TABLE_ULPS = 8
 _EPS = np.finfo(float).eps
+
+
+def add_in_order(values: Iterable[Any]) -> Any:
+    """Return a sum of which every step is rounded: from Python 3.12 on, `sum` does it otherwise."""
+    return functools.reduce(operator.add, values, 0)
 
 
 def times_equal(

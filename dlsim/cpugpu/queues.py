@@ -8,6 +8,7 @@ from typing import Any
 
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.model import CLASSES, OTHER_CLASS, JobView
+from dlsim.rounding import add_in_order
 
 
 class MainQueue:
@@ -141,7 +142,7 @@ class ByTime:
 
     def work_before(self, job: JobView) -> float:
         """Return the declared work of all jobs that go before one in the queue of its class."""
-        return sum(self._times[job.preferred][self._place(job) + 1 :])
+        return add_in_order(self._times[job.preferred][self._place(job) + 1 :])
 
 
 class ByVersions:

@@ -4,6 +4,7 @@ Source: paper I, sections 3 and 4 (inserted idle time, the remodel); the optimum
 that of Chuprat and Baruah (2008).
 """
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -93,7 +94,7 @@ def _sentence(splits: Mapping[str, LoadSplit], release: Sequence[float]) -> str:
     ends = {name: split.completion for name, split in splits.items()}
     waiting, *others = ends
     best = min(others, key=lambda name: ends[name])
-    idle = sum(release[-1] - time for time in release)
+    idle = math.fsum(release[-1] - time for time in release)
     text = f"Waiting for the last node inserts {idle:.4g} of idle time, and the load ends at "
     text += f"{ends[waiting]:.5g}"
     if ends[best] < ends[waiting] * (1 - 1e-9):

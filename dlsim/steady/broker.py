@@ -16,6 +16,7 @@ import pandas as pd
 
 from dlsim import validate
 from dlsim.errors import InputError
+from dlsim.rounding import add_in_order
 from dlsim.steady.graphs import routes_from_links
 from dlsim.steady.lp_rows import most_work
 from dlsim.steady.model import Floats, Platform, Reading, check_names
@@ -607,7 +608,7 @@ class Broker:
             "submitted": len(apps),
             "completed": apps["completion"].notna().sum(),
             "response": apps["response"].mean(),
-            "slowdown": sum(slowdowns) / len(slowdowns) if slowdowns else math.nan,
+            "slowdown": add_in_order(slowdowns) / len(slowdowns) if slowdowns else math.nan,
             "ratio": ratio,
             "schedules": len(plans),
         }

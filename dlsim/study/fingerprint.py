@@ -56,8 +56,11 @@ _MADE_BY_PYTHON = 1 << 9
 _IMPORT = re.compile(r"^[ \t]*((?:from[ \t]+\S+[ \t]+)?import[ \t]+(?:\([^)]*\)|.*))", re.MULTILINE)
 #: A text that names a module, or begins its name.
 _MADE_NAME = re.compile(r"""(?:import_module\(|\bf)["'](dlsim\.[\w.]*)""")
-#: Members of every class, which say nothing of what it does.
-_OF_EVERY_CLASS = frozenset(("__dict__", "__weakref__", "__module__", "__doc__", "_abc_impl"))
+#: Members of every class, which say nothing of what it does; the last two are of Python 3.13.
+_OF_EVERY_CLASS = {
+    "__dict__", "__weakref__", "__module__", "__doc__", "_abc_impl", "__firstlineno__",
+    "__static_attributes__",
+}  # fmt: skip
 
 
 def is_local(module: types.ModuleType | None) -> bool:

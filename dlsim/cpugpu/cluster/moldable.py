@@ -449,7 +449,7 @@ def _search(jobs: list[MoldableJob], pool: NodePool, policy: MoldablePolicy) -> 
         free_later = sorted((max(gpu, last), max(cpu, last)) for gpu, cpu in free)
         instants = tuple(at for node in free_later for at in node)
         longest_job = max(max(last, job.arrival) + quickest[job] for job in left)
-        work = sum(map(sum, free_later)) + sum(smallest[job] for job in left)
+        work = math.fsum((*instants, *(smallest[job] for job in left)))
         if max(longest_job, work / (2 * len(free)), *instants) >= least:
             return
         known = seen.setdefault(left, [])

@@ -19,7 +19,7 @@ from dlsim.compiled import TOL
 from dlsim.cpugpu.check import require, table_times_equal
 from dlsim.cpugpu.model import MOST_COUNT
 from dlsim.errors import InputError
-from dlsim.rounding import RELATIVE_ROUNDING, not_after
+from dlsim.rounding import RELATIVE_ROUNDING, add_in_order, not_after
 from dlsim.user_code import calling_user_code
 from dlsim.validate import number, or_default, random_generator, whole
 
@@ -148,14 +148,15 @@ class Adjustment:
     def next_shares(self, work: Any, share: Sequence[Any], time: Sequence[Any]) -> list[Any]:
         """Return the next shares of a work, from the shares and times of a round."""
         rate = [x / t if x else 0 for x, t in zip(share, time, strict=True)]
-        rates, kept = sum(rate), self.damping
+        rates, kept = add_in_order(rate), self.damping
         moved = [
             kept * x + (1 - kept) * (work * r / rates) for x, r in zip(share, rate, strict=True)
         ]
         if not self.least:  # ever smaller, but not none, however many rounds there are
             return [x or math.ulp(0.0) for x in moved]
         moved = [x if x >= self.least * (1 - TOL) else 0 for x in moved]
-        return [work * x / sum(moved) for x in moved]
+        total = add_in_order(moved)
+        return [work * x / total for x in moved]
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,7 +278,7 @@ def _first_shares(work: Any, devices: int, start: Sequence[Any] | None) -> list[
         share = list(start)
     for x in share:
         number("start", x, above=True)
-    is_whole = table_times_equal(float(sum(share)), float(work), 4 * float(work))
+    is_whole = table_times_equal(float(add_in_order(share)), float(work), 4 * float(work))
     if len(share) != devices or not is_whole:
         raise InputError(
             f"start must hold {devices} positive shares with sum {work}; got {share!r}"
