@@ -1,9 +1,9 @@
 """Tolerances of the checks: how far numbers may differ that were computed by different routes.
 
-Times in a table are rounded to its clock, so they are compared after a subtraction without
-rounding. The difference may be TOL of the duration involved plus `TABLE_ULPS` units in the last
-place (4 for times that an engine takes as equal, the rest for the table). Recomputed values may
-differ by `RELATIVE_ROUNDING` of the duration involved and by `MAX_ULPS` roundings of the clock.
+Times in a table are rounded to its clock. They may differ by TOL of the duration involved plus
+`TABLE_ULPS` units in the last place (4 for times that an engine takes as equal, the rest for the
+table). Recomputed values may differ by `RELATIVE_ROUNDING` of the duration involved and by
+`MAX_ULPS` roundings of the clock.
 """
 
 import functools
@@ -64,12 +64,3 @@ def time_tolerance(span: Any, *at: Any) -> NDArray[np.float64]:
     """Return the largest difference of two times that count as equal, for a duration `span`."""
     furthest = functools.reduce(np.maximum, map(np.abs, at))
     return np.asarray(TOL * np.asarray(span) + TABLE_ULPS * _EPS * furthest)
-
-
-def overrun(end: Any, begin: Any, allowed: Any) -> NDArray[np.float64]:
-    """Return ``end - (begin + allowed)`` without the rounding of the sum (Knuth's TwoSum)."""
-    end, begin, allowed = (np.asarray(x, dtype=float) for x in (end, begin, allowed))
-    due = begin + allowed
-    back = due - begin
-    lost = (begin - (due - back)) + (allowed - back)
-    return np.asarray((end - due) - lost)
