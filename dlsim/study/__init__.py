@@ -54,33 +54,23 @@ __all__ = [
     "sweep",
 ]
 
-_MODULE_OF = {
-    "claim_points": "verdict",
-    "compare": "plots",
-    "has_rows": "session",
-    "judge": "verdict",
-    "map_of_readings": "readings",
-    "note_missing": "session",
-    "one_bar": "sweeps",
-    "plot_claim": "verdict",
-    "plot_comparison": "plots",
-    "policy_style": "plots",
-    "save": "saving",
-    "share_interval": "plots",
-    "show_scorecard": "scorecard",
-    "show_sizes": "session",
-    "shown_label": "plain_text",
-    "shown_table": "plain_text",
-    "shown_text": "plain_text",
-    "start": "session",
-    "student_interval": "plots",
-    "summary": "stats",
-    "sweep": "sweeps",
+#: The functions of the package by the module that has them.
+_NAMES_OF = {
+    "plain_text": ("shown_label", "shown_table", "shown_text"),
+    "plots": ("compare", "plot_comparison", "policy_style", "share_interval", "student_interval"),
+    "readings": ("map_of_readings",),
+    "saving": ("save",),
+    "scorecard": ("show_scorecard",),
+    "session": ("has_rows", "note_missing", "show_sizes", "start"),
+    "stats": ("summary",),
+    "sweeps": ("one_bar", "sweep"),
+    "verdict": ("claim_points", "judge", "plot_claim"),
 }
 
 
 def __getattr__(name: str) -> Any:
     """Import a function at its first use, so that listing figures imports no compiler."""
-    if name in _MODULE_OF:
-        return getattr(importlib.import_module(f"dlsim.study.{_MODULE_OF[name]}"), name)
+    for module, names in _NAMES_OF.items():
+        if name in names:
+            return getattr(importlib.import_module(f"dlsim.study.{module}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
