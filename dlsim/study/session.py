@@ -9,7 +9,6 @@ import importlib.util
 import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -46,7 +45,6 @@ class Session:
     replicates: int = REPLICATES
     jobs: int = 0
     reading: Mapping[str, Any] = field(default_factory=dict)
-    executor: Executor | None = None
     #: Verdicts by the id of the claim, in the order of judging.
     verdicts: "dict[str, Verdict]" = field(default_factory=dict)
     #: Name and digest of every sweep, as `dlsim.study.fingerprint` tells them.
@@ -143,7 +141,6 @@ def start(
     runs: int = 0,
     jobs: int = 0,
     reading: Mapping[str, Any] | None = None,
-    executor: Executor | None = None,
 ) -> SimpleNamespace:
     """Open the results of a paper, set the look of all pictures, and say how much is computed.
 
@@ -164,8 +161,6 @@ def start(
     reading : mapping of str to str, optional
         Switches of the paper that differ from the default, such as {"link": "shared"}; the law of
         the sizes also as {"size": "FILE.py:name"}.
-    executor : concurrent.futures.Executor, optional
-        Where all sweeps run, in place of processes of this machine.
 
     Returns
     -------
@@ -202,7 +197,6 @@ def start(
             replicates=size.runs,
             jobs=jobs,
             reading=dict(reading or {}),
-            executor=executor,
         )
     ]
     plots.use_style()

@@ -508,7 +508,7 @@ def sweep(
     seed = whole("seed", defaults.seed if seed is None else seed, 0, math.inf)
     workers = count_workers(defaults.jobs if jobs is None else jobs)
     if executor is None and jobs is None:
-        executor = defaults.executor or cluster_executor()
+        executor = cluster_executor()
     label = label or str(getattr(function, "__name__", "sweep"))
     run = _Sweep(function, constants, seed, label)
     folder = _folder_or_none(function, constants, places, label)
