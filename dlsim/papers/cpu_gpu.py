@@ -21,7 +21,6 @@ from dlsim.study.measure import (
     estimates,
     join_points,
     measure_claims,
-    melt_policies,
     name_points,
     negate_interval,
     on,
@@ -171,22 +170,22 @@ def total_saved(
     return pd.concat(parts, ignore_index=True)
 
 
-def compare_with(runs: pd.DataFrame, is_base: Any, keys: Sequence[str]) -> pd.DataFrame:
-    """Add ``base``, the makespan of the rows that `is_base` marks, and ``ratio`` to it."""
-    base = runs[is_base].set_index(list(keys))["makespan"].rename("base")
-    table = runs.join(base, on=list(keys))
+def compare_with(runs: pd.DataFrame, is_base: Any) -> pd.DataFrame:
+    """Add to every batch ``base``, its makespan in the marked row, and ``ratio`` to it."""
+    keys = ["mix", "replicate", "batch"]
+    base = runs[is_base].set_index(keys)["makespan"].rename("base")
+    table = runs.join(base, on=keys)
     return table.assign(ratio=table["makespan"] / table["base"])
 
 
 def compare_with_mct(runs: pd.DataFrame) -> pd.DataFrame:
     """Compare every batch with MCT, which knows the mean times from the start."""
-    return compare_with(runs, runs["policy"] == "mct", ["mix", "replicate", "batch"])
+    return compare_with(runs, runs["policy"] == "mct")
 
 
 def excess_of_wrong_samples(first_samples: pd.DataFrame) -> pd.DataFrame:
     """Return by how much wrong first samples lengthen each batch."""
-    right = first_samples["wrong"] == 1
-    table = compare_with(first_samples, right, ["mix", "replicate", "batch"])
+    table = compare_with(first_samples, first_samples["wrong"] == 1)
     return table[table["wrong"] != 1].assign(excess=lambda wrong: wrong["ratio"] - 1)
 
 
@@ -209,7 +208,8 @@ def times_by_gpus(word_counts: pd.DataFrame, streams: int, devices: str) -> pd.D
 
 def estimate_by_gpus(values: pd.DataFrame) -> pd.DataFrame:
     """Estimate every column of a table with one column per number of GPUs."""
-    return estimates(melt_policies(values, [], "gain", "gpus"), ["gpus"], "gain")
+    rows = values.melt(var_name="gpus", value_name="gain", ignore_index=False)
+    return estimates(rows.reset_index(), ["gpus"], "gain")
 
 
 def excess_over(runs: pd.DataFrame, by: str, value: float, at: list[str]) -> pd.DataFrame:

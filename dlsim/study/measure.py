@@ -95,14 +95,6 @@ def join_points(parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)
 
 
-def melt_policies(
-    values: pd.DataFrame, by: Sequence[str], name: str, what: str = "policy"
-) -> pd.DataFrame:
-    """Melt paired values to one row per point, replicate and policy: undo `pivot_policies`."""
-    flat = values if "replicate" in values else values.reset_index()
-    return flat.rename_axis(columns=None).melt([*by, "replicate"], var_name=what, value_name=name)
-
-
 def points(values: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     """Estimate every column of paired values at every point."""
     flat = values if "replicate" in values else values.reset_index()

@@ -23,6 +23,7 @@ from dlsim.study.claims import reference_of
 from dlsim.study.fingerprint import name_experiment
 from dlsim.study.results import LATEX_VARIABLE, places_of
 from dlsim.study.session import current, has_rows, note_missing
+from dlsim.study.stats import ENDS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,7 +41,6 @@ UNITS = (1.0, 100.0)
 TOLERANCE = 1e-9
 #: A point may stand this part of the way to the next place aside of its own.
 ASIDE = 0.45
-_INTERVAL = ["estimate", "low", "high"]
 
 
 def save(
@@ -115,7 +115,7 @@ def draw_shipped(table: Path, figure: "Figure", within: tuple[float, float] | No
     if here.scale == "full" or not reference.is_file() or name_experiment([None]) == "changed":
         return
     own, shipped = read_csv(table, {}), read_csv(reference, {})
-    if not set(_INTERVAL) <= set(own.columns) or set(own.columns) != set(shipped.columns):
+    if not set(ENDS) <= set(own.columns) or set(own.columns) != set(shipped.columns):
         return
     keys = list(dict.fromkeys([*places_of(own), *places_of(shipped)]))
     own, shipped = (frame.astype(dict.fromkeys(keys, object)) for frame in (own, shipped))
@@ -128,7 +128,7 @@ def draw_shipped(table: Path, figure: "Figure", within: tuple[float, float] | No
             for unit in UNITS:
                 rows = _rows_of(ax, line, own, keys, unit, used)
                 if rows is not None:
-                    found = rows[keys].merge(shipped, "left", keys)[_INTERVAL]
+                    found = rows[keys].merge(shipped, "left", keys)[list(ENDS)]
                     has_drawn |= _draw_behind(ax, line, unit * found.to_numpy(dtype=float))
                     break
     if has_drawn:

@@ -11,7 +11,6 @@ from dlsim.study.measure import (
     MEASURES,
     difference_to,
     differences,
-    melt_policies,
     name_points,
     negate_interval,
     pivot_policies,
@@ -50,7 +49,8 @@ def test_points_are_the_means_of_columns_place_by_place():
         wanted = student(table.loc[row["interval"], row["what"]])
         assert [row[name] for name in ENDS] == pytest.approx(wanted, nan_ok=True)
         assert row["n"] == 4
-    again = summary(melt_policies(table, ["interval"], "x"), ["policy", "interval"], "x")
+    rows = table.reset_index().melt(["interval", "replicate"], var_name="policy", value_name="x")
+    again = summary(rows, ["policy", "interval"], "x")
     pd.testing.assert_frame_equal(got[ENDS], again[ENDS])
     alone = points(table.loc[60.0])
     assert alone["point"].tolist() == ["a", "b", "c", "d"]
