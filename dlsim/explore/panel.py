@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 
 from dlsim.explore.controls import Control, Menu
 from dlsim.explore.panel_view import PanelView
-from dlsim.explore.pictures import SCREEN_DPI, image_bytes, theme
-from dlsim.study.results import PICTURE_FORMATS, Results
+from dlsim.explore.pictures import draw_for_screen, theme, write_sentence
+from dlsim.study.results import PICTURE_FORMATS, Results, draw_picture
 from dlsim.validate import mapping, one_of
 
 #: Letters of a saved file's name before it is shortened.
@@ -121,7 +121,7 @@ class Panel:
         """
         figure, sentence = self.picture(**given)
         with theme():
-            return image_bytes(figure, kind, dpi=SCREEN_DPI), sentence
+            return draw_for_screen(figure, kind), sentence
 
     def save(self, kind: str = "svg", out: str | Path = "", **given: Any) -> Path:
         """Write the picture with its sentence, as in ``explore.timing.save("pdf", used=5)``.
@@ -149,7 +149,8 @@ class Panel:
         results = Results(out, "explore")
         figure, sentence = self.picture(**given)
         with theme():
-            data = image_bytes(figure, one_of("kind", kind, PICTURE_FORMATS), sentence)
+            write_sentence(figure, sentence)
+            data = draw_picture(figure, one_of("kind", kind, PICTURE_FORMATS))
         return results.picture(self._file_name(**given), data, kind)
 
     def _file_name(self, **given: Any) -> str:

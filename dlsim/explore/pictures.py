@@ -14,9 +14,8 @@ from matplotlib.figure import Figure
 from dlsim.study import plots
 from dlsim.study.results import PICTURE_FORMATS
 
-#: Size of every picture in inches, and its dots per inch on the screen and in a saved PNG file.
-WIDTH, HEIGHT = 6.9, 3.9
-SCREEN_DPI, FILE_DPI = 96, 150
+#: Size of every picture in inches, and its dots per inch on the screen.
+WIDTH, HEIGHT, SCREEN_DPI = 6.9, 3.9, 96
 #: Sizes of text in points. Letters are not fitted to pixels, which takes longer than to draw them.
 TEXT_LOOK: Any = {
     "text.hinting": "no_hinting",
@@ -56,14 +55,17 @@ def set_title(ax: Axes, text: str, pad: float = 3.0) -> None:
     ax.set_title(text, loc="left", pad=pad, y=1.0)
 
 
-def image_bytes(figure: Figure, kind: str, sentence: str = "", dpi: int = FILE_DPI) -> bytes:
-    """Return a figure as a file, without a date; a sentence stands above the picture."""
-    if sentence:
-        text = textwrap.fill(sentence, LETTERS_PER_LINE)
-        figure.suptitle(text, fontsize=10, y=1 + 0.05 / HEIGHT, va="bottom")
-    options: dict[str, Any] = {"dpi": dpi, "metadata": PICTURE_FORMATS[kind]}
+def write_sentence(figure: Figure, sentence: str) -> None:
+    """Write a sentence above the picture."""
+    text = textwrap.fill(sentence, LETTERS_PER_LINE)
+    figure.suptitle(text, fontsize=10, y=1 + 0.05 / HEIGHT, va="bottom")
+
+
+def draw_for_screen(figure: Figure, kind: str) -> bytes:
+    """Draw a figure in its own size, with its margins; no date is in it."""
+    options: dict[str, Any] = {"dpi": SCREEN_DPI, "metadata": PICTURE_FORMATS[kind]}
     if kind == "png":
         options["pil_kwargs"] = {"compress_level": 1}
     stream = io.BytesIO()
-    figure.savefig(stream, format=kind, bbox_inches="tight" if sentence else None, **options)
+    figure.savefig(stream, format=kind, **options)
     return stream.getvalue()
