@@ -30,6 +30,7 @@ from dlsim.study.plots import (
     bar_legend_entry,
     draw_bars,
     draw_chunks,
+    draw_set_ups,
     legend_above,
     line_legend_entry,
     name_rows,
@@ -130,14 +131,7 @@ def _draw_timing_diagram(
         times = [values[part] for values in (send_start, send_end, send_end, compute_end)]
         draw_bars(ax, 0 * rows[part], times[0], times[1], color, looks[0])
         draw_chunks(ax, rows[part], times, color, looks)
-    for row, begin, set_up in (
-        (0 * rows, send_start, st),
-        (rows, send_start, st),
-        (rows, send_end, sc),
-    ):
-        if set_up:
-            start = begin[possible]
-            draw_bars(ax, row[possible], start, start + set_up, "black", "set-up")
+    draw_set_ups(ax, rows[possible], send_start[possible], send_end[possible], st, sc)
     end = float(compute_end.max())
     ax.axvline(end, color="#333333", linestyle="--", linewidth=1.2, zorder=3)
     ax.axvline(deadline, color=INK["vermillion"], linewidth=1.6, zorder=3)

@@ -639,17 +639,11 @@ def plot_timing(chunks: pd.DataFrame, st: float = 0.0, sc: float = 0.0) -> Axes:
         ids = list(pd.unique(frame["task"]))
         raise InputError(f"a timing diagram shows one task, got {ids}: select one of them")
     ax = axes_of(None, (7.2, 1.3 + 0.42 * (len(frame) + 1)))
-    rows, color = range(1, len(frame) + 1), task_colors([0])[0]
+    rows, color = np.arange(1, len(frame) + 1), task_colors([0])[0]
     times: Any = frame[_TIMES].to_numpy(dtype=float).T
-    draw_bars(ax, np.zeros(len(frame)), times[0], times[1], color, "send")
+    draw_bars(ax, 0 * rows, times[0], times[1], color, "send")
     draw_chunks(ax, rows, times, color)
-    for row, begin, setup in (
-        (np.zeros(len(frame)), times[0], st),
-        (rows, times[0], st),
-        (rows, times[2], sc),
-    ):
-        if setup:
-            draw_bars(ax, row, begin, begin + setup, "black", "set-up")
+    draw_set_ups(ax, rows, times[0], times[2], st, sc)
     begin, last = float(times[0].min()), float(times[3].max())
     ax.axvline(last, color="#333333", linestyle="--", linewidth=1)
     parts = zip(rows, frame["alpha"], strict=True)
@@ -731,6 +725,14 @@ def draw_chunks(
     """Draw chunks: begin and end of sending in one look, of computing in another."""
     for k, look in enumerate(looks):
         draw_bars(ax, rows, times[2 * k], times[2 * k + 1], color, look)
+
+
+def draw_set_ups(ax: Axes, rows: Any, send_start: Any, start: Any, st: float, sc: float) -> None:
+    """Draw the set-up of every send, on the link and on its node, and that of every computation."""
+    sends, computations = (send_start, st), (start, sc)
+    for at, (begin, set_up) in ((0 * rows, sends), (rows, sends), (rows, computations)):
+        if set_up:
+            draw_bars(ax, at, begin, begin + set_up, "black", "set-up")
 
 
 def bar_legend_entry(look: str, label: str, color: str = "#777777") -> Patch:
