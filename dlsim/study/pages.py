@@ -38,7 +38,7 @@ import dlsim
 from dlsim import files
 from dlsim.cache import package_digest
 from dlsim.errors import InputError
-from dlsim.files import MAX_TABLE_BYTES, StrPath, results_folder
+from dlsim.files import MAX_TABLE_BYTES, StrPath
 from dlsim.output_folder import OutputFolder
 from dlsim.study.claims import (
     VERDICTS,
@@ -509,12 +509,11 @@ def _environment() -> dict[str, Any]:
 REFERENCE = "reference, at full scale"
 
 
-def read_scorecards(out: StrPath = "") -> pd.DataFrame:
-    """Collect all scorecards, each from `out` ("": results/latest) or else from data/reference."""
-    folder = Path(out) if out else results_folder("latest")
+def read_scorecards(out: StrPath) -> pd.DataFrame:
+    """Collect all scorecards, each from a folder of results or else from data/reference."""
     parts = [tabulate([]).assign(origin="")]
     for paper in dict.fromkeys(claim.paper for claim in load_claims()):
-        own, shipped = folder / "data" / f"{paper}-claims.csv", reference_of(paper)
+        own, shipped = Path(out) / "data" / f"{paper}-claims.csv", reference_of(paper)
         try:
             if own.exists():
                 card = read_scorecard(own)

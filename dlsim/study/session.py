@@ -103,13 +103,8 @@ def current() -> Session:
     return _OPEN[-1]
 
 
-def is_open() -> bool:
-    """Tell whether a session is open."""
-    return bool(_OPEN)
-
-
 def sweep_defaults() -> Session:
-    """Return the current session, or one with the defaults of a sweep outside a session."""
+    """Return the current session; outside one, the defaults of a sweep, with a blank paper."""
     return _OPEN[-1] if _OPEN else Session()
 
 

@@ -518,7 +518,7 @@ def sweep(
     run.load()
     run.complete(executor, workers)
     frame = _frame(run.cells, [run.results[number] for number in range(len(run.cells))])
-    if session.is_open() and folder is not None:
+    if defaults.paper and folder is not None:
         note_experiment(frame, function, constants, places)
     return frame
 
