@@ -7,6 +7,7 @@ declared ones and are corrected by the observed ones.
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, replace
 from typing import Any, Self
@@ -31,13 +32,15 @@ ApplicationFields = tuple[int, float | Floats, float, float]
 #: An application is done if no more than this part of its load is left; an estimate that differs
 #: from the observed rate by no more than this part of the declared rate is set to the observed one.
 DONE_TOLERANCE = 1e-9
-#: Columns of the tables that a broker leaves.
+#: Columns of the tables that a broker leaves; all but those of `_TEXTS` hold numbers.
 _COLUMNS = {
-    "schedules": ("time", "reason", "served", "waiting", "objective", "ratio", "connections"),
-    "rates": ("start", "end", "application", "planned", "delivered"),
-    "sites": ("time", "site", "declared", "real", "estimate"),
-    "links": ("time", "link", "bandwidth", "max_connect"),
+    "applications": "name origin priority load done arrival completion response state".split(),
+    "schedules": "time reason served waiting objective ratio connections".split(),
+    "rates": "start end application planned delivered".split(),
+    "sites": "time site declared real estimate".split(),
+    "links": "time link bandwidth max_connect".split(),
 }
+_TEXTS = {"name", "origin", "state", "reason", "application", "site", "link"}
 #: No estimate falls below this part of the declared speed, so that a site that recovers gets work
 #: and is observed.
 LEAST_ESTIMATE_PART = 0.01
@@ -223,18 +226,21 @@ class _Application:
     cancelled: bool = False
 
 
-def _log_table(name: str, doc: str) -> Any:
-    def read(broker: "Broker") -> pd.DataFrame:
-        return pd.DataFrame(broker._log[name], columns=_COLUMNS[name])
+def _make_table(name: str, rows: Sequence[tuple[object, ...]]) -> pd.DataFrame:
+    """Return a table of a broker, whose columns of numbers hold floats where it has no row."""
+    table = pd.DataFrame(rows, columns=_COLUMNS[name])
+    return table if rows else table.astype(dict.fromkeys(set(table) - _TEXTS, float))
 
-    return property(read, doc=doc)
+
+def _log_table(name: str, doc: str) -> Any:
+    return property(lambda broker: _make_table(name, broker._log[name]), doc=doc)
 
 
 class Broker:
     """A broker, and the sites, links and applications of its organisation.
 
-    `advance` simulates until a given time; each of the other methods is an event at the present
-    time. All return the broker, so that calls can be chained.
+    `advance` simulates until a given time; each of the other methods but `summary` is an event at
+    the present time. These return the broker, so that calls can be chained.
 
     Parameters
     ----------
@@ -302,7 +308,7 @@ class Broker:
         self._submitted: dict[str, _Application] = {}
         self._running: list[_Application] = []
         self._reasons: list[str] = []
-        self._log: dict[str, list[tuple[object, ...]]] = {name: [] for name in _COLUMNS}
+        self._log = defaultdict[str, list[tuple[object, ...]]](list)
 
     def register(self, site: str, speed: float) -> Self:
         """Declare a site's speed, which is also its real speed until `deliver` changes that."""
@@ -545,15 +551,14 @@ class Broker:
     @property
     def applications(self) -> pd.DataFrame:
         """Return one row per submitted application, with the least priority above 0 if several."""
-        names = ("name", "origin", "priority", "load", "done", "arrival", "completion")
-        apps = self._submitted.values()
-        rows = [{name: getattr(app, name) for name in names} for app in apps]
-        frame = pd.DataFrame(rows, columns=names).set_index("name")
-        each = (np.atleast_1d(self._priority_weights(app)) for app in apps)
-        frame["priority"] = [float(pi[pi > 0].min()) for pi in each]
-        frame["origin"] = [self.network.sites[k] for k in frame["origin"]]
-        frame["response"] = frame["completion"] - frame["arrival"]
-        return frame.assign(state=[self._application_state(app) for app in apps])
+        rows = []
+        for app in self._submitted.values():
+            origin, weights = self.network.sites[app.origin], self._priority_weights(app)
+            priority = float(np.min(weights, initial=math.inf, where=np.greater(weights, 0)))
+            times = app.arrival, app.completion, app.completion - app.arrival
+            state = self._application_state(app)
+            rows.append((app.name, origin, priority, app.load, app.done, *times, state))
+        return _make_table("applications", rows).set_index("name")
 
     def _application_state(self, app: _Application) -> str:
         if app.cancelled:
@@ -565,7 +570,7 @@ class Broker:
     def schedules(self) -> pd.DataFrame:
         """Return one row per schedule: time, reason, applications, objective, ratio, ..."""
         self._update_schedule()
-        return pd.DataFrame(self._log["schedules"], columns=_COLUMNS["schedules"])
+        return _make_table("schedules", self._log["schedules"])
 
     rates = _log_table("rates", "Planned and real rate of each application in each interval.")
     sites = _log_table("sites", "Each change of a site: declared, real and estimated speed.")

@@ -46,6 +46,16 @@ def test_one_application_on_one_site():
     assert list(broker.schedules["reason"]) == ["register", "arrival", "completion"]
 
 
+def test_tables_without_rows_hold_columns_of_numbers():
+    broker = Broker(network(), "G")
+    texts = {"origin", "state", "reason", "application", "site", "link"}
+    for name in ("applications", "schedules", "rates", "sites", "links"):
+        table = getattr(broker, name)
+        assert table.empty
+        numbers = [column for column in table if column not in texts]
+        assert {dtype.kind for dtype in table.dtypes[numbers]} == {"f"}
+
+
 def test_two_applications_share_a_site_by_priority():
     """Priorities 1 and 4 on speed 10: rates 2 and 8, then 10 for the one left."""
     for method in ("G", "LPRG", "LPRR", "MILP"):
