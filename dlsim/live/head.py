@@ -1,8 +1,8 @@
 """The head of a Dask cluster: it measures, promises, divides and combines loads (papers M and I).
 
-Dask runs the pieces and moves their data; the planner decides which load gets which workers. Three
-threads change the plan, under one lock: the caller's, Dask's for results, and one that watches the
-cluster.
+Dask runs the pieces and moves their data; the planner decides which load gets which workers.
+Several threads change the plan, under one lock: the caller's, Dask's for results, one for each load
+that combines its results, and one that watches the cluster.
 """
 
 import math
@@ -225,11 +225,12 @@ class Head:
             now, planner = time.monotonic(), self._planner
             if not any(start < stop for start, stop in ranges):  # empty, or sampled as a whole
                 elapsed = now - job.arrival
-                is_in_time = elapsed <= job.deadline
-                job.promise = Promise(is_in_time, elapsed, elapsed, planner.workers, offer=elapsed)
-                if is_in_time:
-                    job.started = elapsed
-                    self._finish(job)
+                if elapsed > job.deadline:
+                    job.promise = Promise(False, offer=elapsed)
+                    return
+                job.promise = Promise(True, elapsed, elapsed, planner.workers)
+                job.started = elapsed
+                self._finish(job)
                 return
             planner.cut_into_pieces(job, ranges)
             job.promise = planner.promise(job, now)
@@ -251,20 +252,15 @@ class Head:
             offer, started, ended (seconds since the load was submitted), status and kept (whether
             it ended by its promised end).
         """
+        given, outcome = ("name", "units", "deadline"), ("started", "ended", "status", "kept")
         rows = [
-            {
-                "name": job.name,
-                "units": job.load.size,
-                "deadline": job.deadline,
-                **(job.promise or Promise(False))._asdict(),
-                "started": job.started,
-                "ended": job.ended,
-                "status": job.status,
-                "kept": job.is_kept,
-            }
+            (job.name, job.load.size, job.deadline)
+            + (job.promise or Promise(False))
+            + (job.started, job.ended, job.status, job.is_kept)
             for job in self.jobs
         ]
-        return pd.DataFrame(rows).rename(columns={"end": "promised"}).rename_axis("load")
+        table = pd.DataFrame(rows, columns=[*given, *Promise._fields, *outcome])
+        return table.rename(columns={"end": "promised"}).rename_axis("load")
 
     # --- measuring --------------------------------------------------------------------------------
 

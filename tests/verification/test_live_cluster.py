@@ -1,5 +1,6 @@
 """Loads on real Dask workers: promised, divided, combined in order; and what may go wrong."""
 
+import math
 import os
 import signal
 from concurrent.futures import CancelledError, ThreadPoolExecutor
@@ -82,6 +83,18 @@ def test_loads_of_few_records(head, count):
     know(head, work.list_numbers)
     again = head.submit(work.list_numbers, range(count), deadline=60)
     assert work.concatenate(again.result(LONG)) == list(range(count))
+
+
+def test_a_load_without_records_is_promised_or_offered_at_once(head):
+    named = "name units deadline admitted promised expected workers offer started ended status kept"
+    assert list(head.table()) == named.split()
+    done = head.submit(work.list_numbers, [], deadline=60).promise
+    late = head.submit(work.list_numbers, [], deadline=1e-9).promise
+    assert done.admitted
+    assert math.isnan(done.offer)
+    assert not late.admitted
+    assert math.isnan(late.end + late.expected)
+    assert late.offer > 1e-9
 
 
 def test_what_comes_too_late_is_refused_and_kept_when_offered(head):
