@@ -54,59 +54,39 @@ from dlsim.user_code import load_user_code, names_user_code, resolve_user_code
 from dlsim.validate import did_you_mean, instance, number, one_of, whole
 
 
-class RegistryEntry(NamedTuple):
-    """A method of the simulator, of an algorithm with its legend and text."""
+class Algorithm(NamedTuple):
+    """An algorithm of the simulator: its code in the kernels, and how it is called in words."""
 
-    name: str
-    code: int  # in the kernels
-    legend: str = ""  # in Figures 3 and 5; ``{opt}`` stands for Opt
-    text: str = ""  # which server it takes, in plain words
-
-
-class Registry(dict[str, RegistryEntry]):
-    """Methods of one kind by name, the default first."""
-
-    def __init__(self, kind: str, *methods: RegistryEntry) -> None:
-        """Register methods."""
-        super().__init__({method.name: method for method in methods})
-        self.kind = kind
-
-    def code_of(self, value: Any) -> int:
-        """Return the code of a method or of a user's function; raise InputError for another."""
-        if callable(value):
-            return state.USER
-        return self[one_of(self.kind, value, tuple(self))].code
+    code: int
+    legend: str  # in Figures 3 and 5; ``{opt}`` stands for Opt
+    text: str  # which server it takes, in plain words
 
 
 #: Algorithms of section 3.1 (`Policy.algorithm`); a user's own is a function.
-ALGORITHMS = Registry(
-    "algorithm",
-    RegistryEntry(
-        "greedy", schedulers.GREEDY, "Greedy", "the server that should finish the request first"
+ALGORITHMS = {
+    "greedy": Algorithm(
+        schedulers.GREEDY, "Greedy", "the server that should finish the request first"
     ),
-    RegistryEntry(
-        "deadline",
+    "deadline": Algorithm(
         schedulers.DEADLINE,
         "D-{opt}",
         "the slowest server that should finish the request within {opt} times the time left",
     ),
-)
-#: Predictors of links and loads (`Reading.predictor`); a user's own is a function.
-PREDICTORS = Registry(
-    "predictor",
-    RegistryEntry("last", state.LAST),
-    RegistryEntry("mean", state.MEAN),
-    RegistryEntry("perfect", state.PERFECT),
-    RegistryEntry("adaptive", state.ADAPTIVE),
-)
-#: What the monitor reports as Load of a server (`Reading.load`).
-LOADS = Registry(
-    "load",
-    RegistryEntry("clients", state.CLIENTS),
-    RegistryEntry("util", state.UTILISATION),
-    RegistryEntry("queue", state.QUEUE),
-    RegistryEntry("ext", state.EXTERNAL),
-)
+}
+#: Codes of the predictors of links and loads (`Reading.predictor`); a user's own is a function.
+PREDICTORS = {
+    "last": state.LAST,
+    "mean": state.MEAN,
+    "perfect": state.PERFECT,
+    "adaptive": state.ADAPTIVE,
+}
+#: Codes of what the monitor reports as Load of a server (`Reading.load`).
+LOADS = {
+    "clients": state.CLIENTS,
+    "util": state.UTILISATION,
+    "queue": state.QUEUE,
+    "ext": state.EXTERNAL,
+}
 #: Most fallbacks of one request.
 MOST_FALLBACKS = 1000
 #: Most packets of a run.
@@ -198,7 +178,7 @@ class Policy(NamedRecord):
         """Return a sentence with the algorithm, the mechanisms, and what no legend says."""
         what = f"the server that {self._legend} chooses"
         if not callable(self.algorithm):
-            what = ALGORITHMS[self.algorithm].text.format(opt=_shortest(self.opt)) or what
+            what = ALGORITHMS[self.algorithm].text.format(opt=_shortest(self.opt))
         parts = [what]
         if self.load_correction:
             parts.append("Load Correction")
@@ -212,8 +192,7 @@ class Policy(NamedRecord):
         """The first word of the legend: Greedy, D-0.7, or a function's own name."""
         if callable(self.algorithm):
             return str(getattr(self.algorithm, "__name__", type(self.algorithm).__name__))
-        method = ALGORITHMS[self.algorithm]
-        return (method.legend or method.name).format(opt=_shortest(self.opt))
+        return ALGORITHMS[self.algorithm].legend.format(opt=_shortest(self.opt))
 
     def _mechanisms(self) -> str:
         """Return the last word of the legend, such as L/F; nothing for the plain algorithm."""
@@ -250,15 +229,15 @@ LEGEND_VERSIONS = ("", " L/x", " x/F", " L/F")
 
 def _match_legend(text: str) -> Policy | None:
     """Return the policy of a legend; None for another text."""
-    for method in ALGORITHMS.values():
+    for name, algorithm in ALGORITHMS.items():
         opt = r"(?P<opt>\d*\.?\d+(e-?\d+)?)"
-        word = re.escape(method.legend or method.name).replace(re.escape("{opt}"), opt)
+        word = re.escape(algorithm.legend).replace(re.escape("{opt}"), opt)
         mechanisms = r"( (?P<correction>[Lx])/(?P<fallback>x|F(?P<most>[1-9]\d*)?))?"
         if found := re.fullmatch(word + mechanisms, text, re.ASCII):
             parts = found.groupdict()
             most = 0 if parts["fallback"] in (None, "x") else int(parts["most"] or 1)
             return Policy(
-                method.name,
+                name,
                 float(parts.get("opt") or 1.0),
                 load_correction=parts["correction"] == "L",
                 max_fallbacks=most,
@@ -296,7 +275,7 @@ def read_legend(legend: str) -> Policy:
 
 def _name_policies() -> dict[str, Policy]:
     """Return the policies of Figures 3 to 6 by their legends."""
-    legends = [method.legend or method.name for method in ALGORITHMS.values()]
+    legends = [algorithm.legend for algorithm in ALGORITHMS.values()]
     words = dict.fromkeys(legend.format(opt=opt) for legend in legends for opt in PAPER_OPTS)
     made = [read_legend(word + version) for word in words for version in LEGEND_VERSIONS]
     return {one.name: replace(one, name=str(one.name), text=str(one.text)) for one in made}

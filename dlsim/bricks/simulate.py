@@ -59,14 +59,15 @@ MICROSECONDS = {
 
 
 def configure(policy: Policy, reading: Reading) -> Config:
-    """Return a policy under a reading as numbers; raise InputError for an unknown name."""
+    """Return a policy under a reading as numbers."""
     most = int(policy.max_fallbacks)
-    algorithm = ALGORITHMS.code_of(policy.algorithm)
+    algorithm = USER if callable(policy.algorithm) else ALGORITHMS[policy.algorithm].code
+    predictor = reading.predictor
     uses_scheduled = policy.load_correction or algorithm == USER
     return Config(
         algorithm=algorithm,
-        load=LOADS.code_of(reading.load),
-        predictor=PREDICTORS.code_of(reading.predictor),
+        load=LOADS[reading.load],
+        predictor=USER if callable(predictor) else PREDICTORS[predictor],
         opt=1.0 if algorithm == GREEDY else float(policy.opt),
         pload=float(policy.pload),
         fallback_slack=float(policy.fallback_slack) if most else 0.0,

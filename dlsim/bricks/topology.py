@@ -79,16 +79,6 @@ class Topology:
         shift = np.repeat(self.first[pairs] - first[:-1], length)
         return first, self.hops[np.arange(len(self.hops)) + shift]
 
-    @property
-    def paths(self) -> pd.DataFrame:
-        """Every hop of every path: source, target, hop (from 0), link."""
-        length = np.diff(self.first)
-        pair = np.repeat(np.arange(len(length)), length)
-        source, target = divmod(pair, self.domains)
-        hop = np.arange(len(pair)) - self.first[pair]
-        columns = {"source": source, "target": target, "hop": hop, "link": self.hops}
-        return pd.DataFrame(columns)
-
     def to_graph(self) -> nx.DiGraph:
         """Return the network as a graph: an edge for each link, with its row as ``link``.
 
@@ -111,15 +101,6 @@ class Topology:
 def _check_hops(domains: int, hops: int) -> None:
     if hops > MOST_HOPS:
         raise InputError(f"{domains} domains have more than {MOST_HOPS} hops; use fewer")
-
-
-def _whole_numbers(name: str, values: Any, low: int, high: float) -> list[int]:
-    """Return whole numbers from low to below high; raise InputError for anything else."""
-    found = to_floats(values)
-    if found.ndim != 1 or not found.size:
-        raise InputError(f"{name} must be a list of whole numbers, got {values!r}")
-    numbers: list[int] = column(name, values, low, min(high, MAX_COUNT) - 1, is_whole=True).tolist()
-    return numbers
 
 
 def two_level(domains: int) -> Topology:
@@ -291,6 +272,8 @@ def alternate_nodes(counts: Sequence[int]) -> tuple[IntArray, IntArray]:
     >>> servers.tolist(), clients.tolist()
     ([0, 1], [0, 0, 1])
     """
-    counts = _whole_numbers("counts", counts, 0, np.inf)
-    nodes = np.repeat(np.arange(len(counts)), counts)
+    if to_floats(counts).ndim != 1 or not len(counts):
+        raise InputError(f"counts must be a list of whole numbers, got {counts!r}")
+    numbers = column("counts", counts, 0, MAX_COUNT - 1, is_whole=True)
+    nodes = np.repeat(np.arange(len(numbers)), numbers)
     return nodes[1::2].astype(np.int64), nodes[::2].astype(np.int64)

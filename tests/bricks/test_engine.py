@@ -23,9 +23,10 @@ from dlsim.bricks import (
     model,
     simulate,
 )  # fmt: skip
+from dlsim.bricks.core import state
 from dlsim.bricks.core.servers import serve_equal_jobs
 from dlsim.bricks.workload import random_environment, sort_options
-from dlsim.errors import InputError, ScheduleError
+from dlsim.errors import ScheduleError
 from tests.helpers.bricks_environments import TWO_REGIONS, environments, grid, policies, readings
 from tests.helpers.scale import LONG, scale_count
 
@@ -420,9 +421,9 @@ def test_a_method_that_no_kernel_handles_is_refused(monkeypatch):
     """A record alone makes no method: the kernel that dispatches it says so."""
     monkeypatch.setattr(model, "one_of", lambda name, value, options: value)
     monkeypatch.setattr(reading_module, "one_of", lambda name, value, options: value)
-    for registry in (model.ALGORITHMS, model.LOADS, model.PREDICTORS):
-        entry = model.RegistryEntry("strange", 99, "Strange")
-        monkeypatch.setitem(registry, "strange", entry)
+    algorithm = model.Algorithm(99, "Strange", "a server")
+    for table, entry in (model.ALGORITHMS, algorithm), (model.LOADS, 99), (model.PREDICTORS, 99):
+        monkeypatch.setitem(table, "strange", entry)
     env = grid([100.0], [(0, 0, 0, 100, 9)])
     for policy, reading in (
         (Policy("strange"), None),
@@ -433,9 +434,7 @@ def test_a_method_that_no_kernel_handles_is_refused(monkeypatch):
             simulate(env, policy, reading)
 
 
-def test_an_unknown_method_is_refused_with_those_that_are_known():
-    for registry in (model.ALGORITHMS, model.LOADS, model.PREDICTORS):
-        rule = f"{registry.kind} must be one of {', '.join(registry)}"
-        with pytest.raises(InputError, match=rule):
-            registry.code_of("strange")
-        assert len({method.code for method in registry.values()}) == len(registry)
+def test_no_two_methods_have_the_same_code():
+    algorithms = {name: algorithm.code for name, algorithm in model.ALGORITHMS.items()}
+    for codes in (algorithms, model.LOADS, model.PREDICTORS):
+        assert len({state.USER, *codes.values()}) == 1 + len(codes)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlsim.bricks import POLICIES, REFUSE, Policy, Reading, model, read_legend, simulate
+from dlsim.bricks import POLICIES, REFUSE, Policy, Reading, read_legend, simulate
 from dlsim.bricks.model import ALGORITHMS, MOST_FALLBACKS, find_policy
 from dlsim.errors import InputError
 from dlsim.papers import bricks as paper
@@ -119,14 +119,6 @@ def test_a_function_is_called_by_its_own_name(algorithm, name):
     assert simulate(grid([100.0], JOBS), algorithm).name == name
     assert Policy(algorithm, 0.7, max_fallbacks=2).name == f"{name} x/F2 (opt=0.7)"
     assert simulate(grid([100.0], JOBS), Policy(algorithm, name="mine")).name == "mine"
-
-
-def test_an_algorithm_without_a_legend_is_called_by_its_name(monkeypatch):
-    monkeypatch.setitem(model.ALGORITHMS, "random", model.RegistryEntry("random", 99))
-    policy = Policy("random", load_correction=True)
-    assert (policy.name, policy.text) == ("random L/x", "the server that random chooses; Load Corr"
-                                          "ection")  # fmt: skip
-    assert read_legend("random L/x") == policy
 
 
 def test_a_record_or_a_function_of_a_file_is_called_by_its_name_there(tmp_path):

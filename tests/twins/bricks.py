@@ -95,14 +95,6 @@ def left_of(row, step, others, n):
     return [r * max(0.01, 1 - b / step) for r, b in zip(held, [*busy, 0.0], strict=True)]
 
 
-def routes(table):
-    """The links from domain to domain, of a table source, target, hop, link."""
-    found = {}
-    for row in table.sort_values("hop").itertuples():
-        found.setdefault((row.source, row.target), []).append(int(row.link))
-    return found
-
-
 # --- predictors: what a series of measurements is expected to be next ---------------------------
 
 
@@ -218,7 +210,7 @@ class Twin:
         self.server_domain = [int(d) for d in env.servers["domain"]]
         self.client_domain = [int(d) for d in env.clients["domain"]]
         self.requests = [Request(row) for row in env.requests.itertuples()]
-        self.routes = None if env.paths is None else routes(env.topology.paths)
+        self.routes = env.paths
         self.left = len(self.requests)
         self.scheduled = [0] * len(self.servers)  # numjobs of eq. 5
         self.crossing = [0] * len(self.rows)  # transfers of ours under way
@@ -230,7 +222,7 @@ class Twin:
 
     def path(self, a, b):
         if self.routes is not None:
-            return self.routes[a, b]
+            return list(self.routes.path(a, b))
         if a == b:
             return [4 * a, 4 * a + 1]  # LAN up, LAN down
         return [4 * a, 4 * a + 2, 4 * b + 3, 4 * b + 1]  # LAN up, WAN up, WAN down, LAN down
