@@ -15,7 +15,6 @@ WITHOUT_VALUE = """
     1/(n - 1)  # n = 1
     n/(n - 1) - 1/(n - 1)  # n = 1
     (a**2 - b**2)/(a - b)  # a = b
-    raw(Pow, 1/z, -1)  # z = 0
     raw(Mul, z, 1/z)  # z = 0
     raw(Mul, 0, 1/z)  # z = 0
     raw(Mul, z, raw(Pow, z, -1))  # z = 0
@@ -28,14 +27,11 @@ WITHOUT_VALUE = """
     log(a**2)  # a = 0
     log(1 - p)  # p = 1
     sqrt(-p)
-    sqrt(a)  # a = -1
     raw(Pow, -1, HALF)
     a**p  # a = -1, p = 1/2
     z**a  # z = 0, a = -1
     a**(n - 2)  # a = 0, n = 1
-    exp(I*p)
     oo
-    -oo
     raw(Add, oo, a)
     zoo
     nan
@@ -63,7 +59,6 @@ WITHOUT_VALUE = """
     at(1/(p - q), {p: q})
     Derivative(Abs(a), a)  # a = 0
     at(Derivative(Abs(a), a), {a: 0})
-    at(Derivative(sign(a), a), {a: 0})
     Derivative(Max(a, 0), a)  # a = 0
     at(Derivative(Max(a, 0), a), {a: 0})
     Derivative(Min(a, b), a)  # a = b
@@ -85,25 +80,12 @@ WITHOUT_VALUE = """
     f(I)
     Piecewise((1, a > 0))  # a = 0
     Product(1/(k - 3), (k, 1, n))  # k = 3
-    Product(2, (k, 1, n - 5))  # -4 factors
-    Integral(1/a, (a, -1, 1))
     Limit(1/a, a, 0)
-    Limit(sin(a), a, oo)
-    asin(p)  # p = 2
-    acosh(p)  # p = 1/2
     tan(a)  # a = pi/2
-    gamma(-z)  # z = 0
-    binomial(a, b)  # a = b = -1
-    factorial(whole)  # -1
-    Mod(a, z)  # z = 0
-    DiracDelta(a)  # a = 0
-    LambertW(-p)  # p = 1
     python(lambda value: 1/(value - 1))
     python(lambda _: I)
-    python(lambda _: oo)
     python(lambda _: float("nan"))
     python(lambda _: None)
-    python(lambda _: "1")
     python(lambda value: value.missing)
     exact_function("g", lambda value: 1)(n)  # Python computes with numbers only
 """
@@ -144,28 +126,22 @@ FALSE_EQUATIONS = """
     floor(a + b) = floor(a) + floor(b)  # a = b = 1/2
     ceiling(a) = floor(a) + 1  # a = 0
     floor(a) = a  # a = 1/2
-    floor(-a) = -floor(a)  # a = 1/2
     floor(n/2) = n/2  # n = 1
     Max(a, b) = a  # b = a + 1
     Max(a, b) = (a + b)/2  # b = a + 1
-    Min(p, 1) = p  # p = 2
     Mod(a, 1) = a  # a = 1
-    Mod(n, 2) = 1  # n = 2
     Integer(0)**z = 0  # z = 0
     Integer(0)**z = 1  # z = 1
-    Integer(0)**N = 0  # N = 0
     (-1)**n = 1  # n = 1
     (-1)**(n + 1) = (-1)**n
     beta**n = beta  # n = 2
     beta**(2*n) = 2*beta**n
     (p + q)**a = p**a + q**a  # a = 2
-    sqrt(p + q) = sqrt(p) + sqrt(q)
     log(p + q) = log(p) + log(q)  # p = q = 1
     log(p)*log(q) = log(p + q)  # p = q = 1
     exp(a + b) = exp(a) + exp(b)  # a = b = 0
     exp(a*log(2)) = a**2  # a = 0
     Piecewise((1, a >= 0), (2, True)) = Piecewise((1, a > 0), (2, True))  # a = 0
-    Piecewise((1, a > 0), (2, True)) = 1  # a = 0
     r(0) = 0  # r(0) = 1
     r(n) = r(n + 1)  # r(n) = n
     f(a) = f(-a)  # f(a) = a
@@ -191,13 +167,11 @@ FALSE_EQUATIONS = """
     Sum(k, (k, 1, N)) = N*(N + 1)/2 + 1
     Sum(r(k), (k, 1, m)) + Sum(r(k), (k, m + 1, n)) = Sum(r(k), (k, 1, n))  # m = n + 1
     Sum(1, (k, 3, 1)) = -1
-    Sum(k, (k, 5, 1)) = -9
     Sum(1, (k, 1, p)) = p  # p = 1/2
     Sum(1, (k, 1, n/2)) = n/2  # n = 1
     Sum(Max(k, 1), (k, 0, n)) = Sum(k, (k, 0, n))  # k cannot be 0
     Sum(Sum(1, (m, 1, k - 5)), (k, 1, n)) = Sum(k - 5, (k, 1, n))  # k = 1
     Product(r(k), (k, 1, n)) = r(1)**n  # r(n) = n
-    Product(2, (k, 1, n - 5)) = 2**(n - 5)  # -4 factors
     at(Sum(k*a, (k, 1, n)), {a: k}) = Sum(k*k, (k, 1, n))  # k is bound
     at(raw(Max, p, 0), {p: -1}) = -1
     at(raw(Abs, p), {p: -1}) = -1
@@ -206,9 +180,7 @@ FALSE_EQUATIONS = """
     at(a - b, {a: b, b: a}) = a - b
     at(p**2, {p: 3}) = 6
     at(Derivative(a*b, a), {b: a}) = 2*a  # d/da (a b) is b
-    Derivative(Abs(a), a) = 1  # a = -1
     at(Derivative(Abs(a), a), {a: 0}) = 0
-    at(Derivative(sign(a), a), {a: 0}) = 0
     at(Derivative(Max(a, 0), a), {a: 0}) = HALF
     at(Derivative(Min(a, 0), a), {a: 0}) = 1
     Derivative(floor(a), a) = 0  # a = 1
@@ -222,26 +194,17 @@ FALSE_EQUATIONS = """
     1 = 2
     THIRD = Rational(333, 1000)
     pi = Rational(22, 7)
-    E = Rational(2718, 1000)
     sqrt(2) = Rational(99, 70)
     log(2) = Rational(7, 10)
     sqrt(2) + sqrt(3) = sqrt(10)
     exp(pi*sqrt(163)) = 640320**3 + 744  # Ramanujan's, by less than 10^-12
     Integer(10)**40 + 1 = Integer(10)**40
     Float(0.1) + Float(0.2) = Float(0.3)
-    Float(0.1) = Rational(1, 10)
-    Float(0.1)*3*a = Rational(3, 10)*a
-    Float(2.0**53) + 1 = Integer(2)**53
     True = 1
     "1" = 1
-    Eq(a, a, evaluate=False) = 1
     FiniteSet(1) = 1
-    Matrix([[1]]) = 1
-    Tuple(1) = Tuple(2)
     order[0]*order[1] = order[1]*order[0]
     Limit(Limit(p/(p + q), p, 0), q, 0) = Limit(Limit(p/(p + q), q, 0), p, 0)
-    Limit(Abs(a)/a, a, 0, "+") = Limit(Abs(a)/a, a, 0, "-")
-    Integral(a, (a, 0, b)) = Integral(b, (b, 0, a))
     (a**2 - b**2)/(a - b) = a + b  # a = b
     n/(n - 1) - 1/(n - 1) = 1  # n = 1
     raw(Mul, z, 1/z) = 1  # z = 0
@@ -250,7 +213,6 @@ FALSE_EQUATIONS = """
     raw(Pow, raw(Pow, a, 2), HALF) = a  # a = -1
     raw(Pow, raw(Pow, -1, 2), HALF) = -1
     raw(log, exp(I*p)) = I*p  # p = 2 pi
-    LambertW(-Rational(1, 10)) = LambertW(-Rational(1, 10), -1)
 """
 OF_EQUATIONS = """
     identity(eq(left, right))
@@ -265,7 +227,6 @@ FALSE_INEQUALITIES = """
     a**2 > 0  # a = 0
     z > 0  # z = 0
     n > 1  # n = 1
-    N > 0  # N = 0
     1 > beta**N  # N = 0
     beta > beta**n  # n = 1
     beta > HALF
@@ -278,11 +239,9 @@ FALSE_INEQUALITIES = """
     2 > n  # n = 2
     n > geometric(n)  # n = 1
     n + 1 > geometric(n + 2)  # beta is nearly 1
-    p > 1/p  # p = 1
     p**2 > p  # p = 1
     p > q  # p = q
     p + 1/p > 2  # p = 1
-    a**3 > -1  # a = -1
     (a - b)**3 + 1 > 0  # a = b - 1
     a*b > 0  # a = 0
     a**2 + b**2 > 2*a*b  # a = b
@@ -303,10 +262,6 @@ FALSE_INEQUALITIES = """
     Min(p, q) > 1  # p = 1
     a > Min(a, b)  # a = b
     Abs(a) > 0  # a = 0
-    Abs(a) > -Abs(a)  # a = 0
-    Abs(a) > a  # a = 0
-    sign(a) > -1  # a = -1
-    Mod(a, 1) > 0  # a = 0
     Piecewise((1, a > 0), (0, True)) > 0  # a = 0
     r(n) > 0  # r(n) = 0
     g(1) > 1  # g(1) = 1
@@ -317,9 +272,7 @@ FALSE_INEQUALITIES = """
     ceiling(total(g, N)) > 0  # N = 0
     2**total(g, N) > 1  # N = 0
     0 > Sum(1, (k, 1, n - 5)) + 1  # -4 terms
-    1 > 2
     1 > 1
-    0 > 1
     a > a
     pi > Rational(22, 7)
     sqrt(2) > Rational(99, 70)
@@ -327,7 +280,6 @@ FALSE_INEQUALITIES = """
     exp(pi*sqrt(163)) > 640320**3 + 744  # Ramanujan's is smaller
     1 + Rational(1, 10**60) > raw(Add, 1, Rational(1, 10**60))
     0 > exp(-10**4)
-    oo > oo
     oo + 1 > oo
     infinite + 1 > infinite
     anything + 1 > anything
@@ -376,7 +328,6 @@ MAY_BE_ZERO = """
     Integer(0)
     1 - beta**N
     log(p)
-    exp(a) - 1
     ceiling(c)
     (-1)**n  # it is never 0, but no more is known of it
     2 - 2**n
@@ -401,7 +352,6 @@ NOT_RISING = """
     1/x
     -x
     Max(x, 5)
-    Min(x, HALF)
     x**a
     beta**x
     f(x)
@@ -409,7 +359,6 @@ NOT_RISING = """
     x - x**2
     (x - 1)**2
     Mod(x, 1)
-    cos(x)
     c*x
     z*x
     x**-2
@@ -418,7 +367,6 @@ NOT_RISING = """
     exp(-x)
     x**x
     log(x)**2
-    x + 1/x
 """
 OF_FUNCTIONS = """
     positive(gt(function.subs(x, p), function.subs(x, q)), {larger: 1})
@@ -438,7 +386,6 @@ WITHOUT_INDEX = """
     gt(0, 1)
     eq(1, 2)
     gt(a, a + 1)
-    eq(a, b)
     ge(p, q)
     gt(r(1), r(1))
     gt(0, total(r, m)**2)
@@ -469,7 +416,6 @@ INDUCTIONS = """
     induction(eq(floor(p), p), p, identity(eq(1, 1)),
         identity(eq(floor(p) + 1, p + 1), {assume(eq(floor(p), p)): 1}))  # a real number
     show_inductively(ge(whole, 0), whole)  # it may be negative
-    show_inductively(ge(beta, 1), beta)
     show_inductively(eq((-1)**even, 1), even)  # one more is not even
     induction(eq(Sum(n, (n, 1, 3)), 1), n, *[identity(eq(1, 1))]*2)  # the index is bound
     show_inductively(eq(at(n, {n: 1}), n), n)  # the index is bound
@@ -526,12 +472,10 @@ HIDDEN_MAPPINGS = """
 LIES = """
     PositiveSymbol("y")
     PositiveFunction(n)
-    PositiveExpression()
     PositiveNumber(-1)
     -Function("lie", positive=True)(1)
     Function("lie", real=True, doit=lambda self, **_: Integer(5))(1)
     Function("lie", real=True, is_Rational=True, is_number=True)(1)
-    Wild("w", properties=[])
 """
 OF_LIES = """
     positive(gt(lie, 0))
@@ -542,27 +486,18 @@ OF_LIES = """
 WRONG_SIGNS = """
     Relation(1, LyingSign(">"), 2)
     Relation(2, "!=", 1)
-    Relation(2, "==", 1)
-    Relation(2, "", 1)
     Relation(2, None, 1)
-    Relation(2, 5, 1)
     Relation(2, "=>", 1)
-    Relation(2, "<>", 1)
 """
 OF_RELATIONS = """
     identity(relation)
     positive(relation)
-    show(relation)
-    compute(relation)
 """
 LYING_CLASSES = """
     identity(LyingRelation(0, "=", 1))
     positive(lying)
-    show(lying)
-    compute(lying)
     Line(lying, "")
     shows(lying, gt(0, 1))
-    shows(gt(1, 0), lying)
     iff(Iff(lying, gt(5, 0)))
     positive(gt(0, 1), {false: 1})
     absurd(gt(0, 1), false)
@@ -582,9 +517,6 @@ LYING_CLASSES = """
 PYTHON = """
     compute(gt(changing(1, 2), changing(2, 1)))
     compute(eq(changing(1, 2, 2), 2))
-    compute(eq(changing(1, 2, 3, 4), 1))
-    compute(eq(changing(1, 2, 3), 2))
-    compute(gt(changing(5, 1, 5, 1), 4))
     compute(eq(square(3), 8))
     compute(eq(at(exact_function("h", lambda value: int(value == n))(n), {n: 3}), 1))
     compute(eq(Sum(exact_function("h", lambda value: int(value == n))(n), (n, 1, 3)), 3))
@@ -600,7 +532,6 @@ PYTHON = """
     compute(eq(python(lambda _: p), p))
     compute(eq(python(lambda _: "1 + 1"), 2))
     compute(eq(python(lambda _: True), 1))
-    compute(eq(python(lambda _: [1]), 1))
     compute(eq(python(endless), 1))
     compute(gt(python(lambda _: PositiveNumber(-1)), 0))
     sharpen(ge(python(lambda _: HALF), 1), compute(gt(python(lambda _: HALF), 0)))
@@ -612,7 +543,6 @@ PYTHON = """
 # ------------------------------------------------------------------ each step, misused
 
 MISUSES = """
-    positive(gt(-a, -b), {more: -1})
     positive(gt(c*a, c*b), {more: c})  # c < 0
     positive(gt(z*a, z*b), {more: z})  # z = 0
     positive(gt(a/z, b/z), {more: 1/z})  # z = 0
@@ -637,10 +567,8 @@ MISUSES = """
     positive(lt(Sum(beta, (beta, 1, 2)), 2))  # a ratio is no index
     positive(gt(nested(a), 0))  # f = -1
     positive(gt(a, 0), {gt(a, 0): 1})  # no line
-    positive(gt(a, 0), {"a > 0": 1})
     positive(gt(a, b), [more])  # it is not said times what
     positive("1 > 0")
-    positive(True)
     positive(Gt(a, b))
     positive(gt(1, 0), why=None)
     identity(eq(a, b), {weak: 1})
@@ -671,7 +599,6 @@ MISUSES = """
     solves(eq(a**2, 1), a, 1)  # a = -1
     solves(eq(0*a, 1), a, 1)
     solves(eq(p*y, a), y, a)
-    solves(eq(a, a), a, 1)
     solves(eq(floor(a), 1), a, 1)  # a = 3/2
     solves(eq(Max(a, 0), 0), a, 0)  # a = -1
     solves(eq(Abs(a), 1), a, 1)  # a = -1
@@ -685,7 +612,6 @@ MISUSES = """
     follows(more, more)
     follows(both, surely)
     chain(both, iff(Iff(ge(a, b), ge(2*a, 2*b)), 2))
-    chain(both, iff(Iff(ge(2*a, 2*b), ge(a, b)), HALF))
     chain()
     chain(more)
     chain(both, iff(Iff(gt(c, b), gt(2*c, 2*b)), 2))
@@ -707,7 +633,6 @@ MISUSES = """
     absurd(gt(a, b), assume(gt(a, a))) rests on gt(a, a)
     absurd(gt(0, 1), positive(gt(0, 1), {assume(gt(0, 1)): 1})) rests on gt(0, 1)
     absurd(gt(0, 1), add_up(above_zero(g, N)))  # N = 0
-    discharge(positive(gt(2*a, 2*b), {more: 2}), zero)
     discharge(more, surely)
     discharge(positive(gt(2*a, 2*b), {more: 2}), weak)
     discharge(positive(gt(2*a, 2*b), {more: 2}), assume(gt(a, c)))
@@ -716,13 +641,11 @@ MISUSES = """
     discharge(assume(Every(gt(g(k), 0), k, 0, n)), above_zero(g, n))
     discharge(assume(Every(eq(f(n) - f(n), f(n) - f(1)), n, 1, m)),
         show(Every(eq(f(k) - f(k), 0), k, 1, m)))
-    substitute(positive(gt(p, 0)), {p: 0})
     substitute(positive(gt(beta, 0)), {beta: 0})
     substitute(positive(lt(beta, 1)), {beta: 1})
     substitute(positive(lt(beta**n, 1)), {beta: 2})
     substitute(positive(ge(n, 1)), {n: HALF})
     substitute(positive(ge(n, 1)), {n: 0})
-    substitute(positive(ge(n, 1)), {n: -1})
     substitute(positive(ge(n, 1)), {n: p})  # p = 1/2
     substitute(positive(ge(n, 1)), {n: a})
     substitute(positive(lt(beta, 1)), {beta: p})
@@ -781,7 +704,6 @@ MISUSES = """
     add_up(above_zero(g, n), 1, n + 1)
     add_up(above_zero(g, n), 0, n)
     add_up(above_zero(g, n), 1, k - 1)  # k = n + 2
-    add_up(above_zero(g, n), 2, n + 1)
     add_up(above_zero(f, N - 2))  # N = 0: -2 terms
     add_up(above_zero(g, n), n, 1)  # n = 3
     add_up(above_zero(g, n), HALF, 1)
@@ -832,7 +754,6 @@ MISUSES = """
     isolate_zero(f(x), x, x0, rising(f(x), x0))
     isolate_zero(n - m, n, m, [surely, identity(eq(m - m, 0))])
     isolate_zero(z - x0, z, x0, [surely, identity(eq(x0 - x0, 0))])
-    isolate_zero(a - x0, a, x0, [surely, identity(eq(x0 - x0, 0))])
     isolate_zero(p*x - q, x, z, [positive(gt(p, 0)), assume(eq(p*z - q, 0))])  # z = 0
     isolate_zero(p*x - q, x, x0, [positive(ge(p, 0)), assume(eq(p*x0 - q, 0))])
     isolate_zero(p*x - q, x, x0,
@@ -848,7 +769,6 @@ MISUSES = """
     shows(gt(a, b), lt(a, b))
     shows(gt(a, 0), gt(b, 0))
     shows(gt(a, b), both.claim)
-    shows(both.claim, gt(2*a, 2*b))
     shows(above.claim, gt(r(k), 0))
     shows(gt(r(k), 0), above.claim)
     shows(above.claim, both.claim)

@@ -253,10 +253,6 @@ class PositiveSum(Positive, sp.Sum):
     pass
 
 
-class PositiveExpression(Positive, sp.Expr):
-    is_number = True
-
-
 class PositiveFunction(Positive, sp.Function):
     @classmethod
     def eval(cls, value):
