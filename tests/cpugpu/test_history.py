@@ -57,12 +57,3 @@ def test_the_medians_of_a_history_and_its_copy_are_those_of_their_runs():
     known.add("A", "gpu", 2.0)
     for one in (known, copy):
         assert one.record("A", "gpu").expected("median") == median_of(one)
-
-
-def test_elsewhere_counts_since_the_last_assignment():
-    history = History()
-    for cls in ("gpu", "cpu", "cpu", "gpu", "cpu"):
-        history.assign("A", cls)
-    assert history.record("A", "gpu").elsewhere == 1
-    assert history.record("A", "cpu").elsewhere == 0
-    assert [history.record("A", cls).assigned for cls in ("gpu", "cpu")] == [2, 3]

@@ -1,7 +1,4 @@
-"""Paper C's MapReduce: real counts under failures, the policies' own schedules, Hadoop's slots.
-
-The slots are a cell of notebook 50.
-"""
+"""Paper C's MapReduce: real counts under failures, and the policies' own schedules."""
 
 import dataclasses
 import random
@@ -34,8 +31,6 @@ from dlsim.errors import InputError, ScheduleError
 from tests.helpers.cpugpu_queues import ONLINE
 from tests.helpers.refusals import refuses_each
 from tests.helpers.scale import scale_count
-from tests.twins import cpugpu_slots as twin
-from tests.verification.notebook_code import function_in
 
 README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
 FOX = "the quick fox the dog the fox"
@@ -45,11 +40,6 @@ PAIR = NodeGroup(nodes=2, cpus=2, gpus=2)
 def run(job, blocks, group=PAIR, policy="history", reading=None, **more):
     """Run on two nodes with a CPU and a GPU each by the paper's rules, unless told otherwise."""
     return run_mapreduce(job, blocks, group, policy, reading, **more)
-
-
-def run_slots(*args):
-    """Run jobs in slots, as a cell of a notebook does."""
-    return function_in("50-cpu-gpu", "run_slots")(*args)
 
 
 def ran(*args, **kwargs):
@@ -346,53 +336,6 @@ def test_check_counts_again():
     }.items():
         with pytest.raises(ScheduleError, match=rule):
             dataclasses.replace(r, **changes).check()
-
-
-# ------------------------------------------------------------------ Hadoop's slots
-
-
-def ends_of(tasks):
-    """Return when the last task of each job ends."""
-    return tasks.groupby("job")["end"].max().tolist()
-
-
-@pytest.mark.parametrize(
-    ("scheduler", "ends"), [("fifo", [2, 3, 4]), ("fair", [4, 4, 4]), ("capacity", [3, 4, 2])]
-)
-def test_slots_by_hand(scheduler, ends):
-    jobs = pd.DataFrame(
-        {"tasks": [8, 4, 4], "queue": ["x", "x", "y"], "share": [0.25, 0.25, 0.75]},
-        index=["A", "B", "C"],
-    )
-    assert ends_of(run_slots(jobs, 4, scheduler)) == ends
-
-
-@pytest.mark.parametrize("scheduler", ["fifo", "fair", "capacity"])
-def test_slots_agree_with_the_twin(scheduler):
-    for seed in range(scale_count(25)):
-        source = random.Random(seed)
-        shares = {"x": source.choice([0.25, 0.5]), "y": 0.5, "z": 0.125}
-        rows = []
-        for _ in range(source.randint(1, 6)):
-            queue = source.choice("xyz")
-            row = (source.randint(0, 4), source.randint(1, 9), source.randint(1, 3), queue)
-            rows.append((*row, shares[queue], source.choice([1, 1, 2])))
-        columns = ["arrival", "tasks", "task_time", "queue", "share", "weight"]
-        jobs, slots = pd.DataFrame(rows, columns=columns), source.randint(1, 5)
-        tasks = run_slots(jobs, slots, scheduler)
-        assert ends_of(tasks) == twin.run(rows, slots, scheduler), seed
-        assert tasks.groupby("job").size().tolist() == jobs["tasks"].tolist()
-        assert not tasks.duplicated(["job", "task"]).any()
-        assert tasks["start"].is_monotonic_increasing
-
-
-@pytest.mark.parametrize(("scheduler", "name"), [("fair", "weight"), ("capacity", "share")])
-def test_running_tasks_per_share_tie_whatever_the_rounding(scheduler, name):
-    # by hand, seven slots: 1 of A per .3 is 3 of B per .9. A, B; B twice more (1/.9, 2/.9 < 1/.3);
-    # a tie, A; B (3/.9 < 2/.3); B, for 4/.9 < 2/.3.
-    jobs = pd.DataFrame({"tasks": 9, "queue": ["a", "b"], name: [0.3, 0.9]}, index=["A", "B"])
-    tasks = run_slots(jobs, 7, scheduler)
-    assert tasks["job"].head(7).tolist() == list("ABBBABB")
 
 
 # ------------------------------------------------------------------ bad input

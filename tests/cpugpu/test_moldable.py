@@ -301,9 +301,3 @@ REFUSED = [
 ]
 
 test_what_cannot_be_used_is_refused = refuses_each(REFUSED)
-
-
-def test_the_text_of_each_policy_is_its_own():
-    texts = [policy.text for policy in MOLDABLE_POLICIES.values()]
-    assert len(set(texts)) == len(texts)
-    assert "types=one" in MoldablePolicy("one").text

@@ -87,14 +87,6 @@ def test_pageable_copies_hide_nothing(h, m, d, count, k, engines):
     assert timeline.makespan == count * (h + m + d)
 
 
-def test_copies_under_kernels_by_hand():
-    """Two chunks 2/4/2, k=2: the second copy in and the first copy out lie under kernels."""
-    timeline = run_chunks(equal_chunks(2, 2, 4, 2), Gpu(2))
-    assert timeline.makespan == 12
-    starts = timeline.ops.set_index(["stage", "chunk"])["start"]
-    assert [starts[stage].tolist() for stage in ON_GPU] == [[0, 2], [2, 6], [6, 10]]
-
-
 def test_gpus_work_side_by_side():
     chunks = equal_chunks(10, 3, 1, 2)
     assert makespan(chunks, Gpu(3), gpus=2) == closed_form(5, 3, 1, 2, 3)

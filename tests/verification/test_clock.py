@@ -203,6 +203,8 @@ def test_slots_do_not_depend_on_the_clock(scheduler):
             table["task_time"] = table["task_time"] * float(unit)
             tasks = function_in("50-cpu-gpu", "run_slots")(table, slots, scheduler)
             found = tasks.groupby("job")["end"].max()
+            assert tasks.groupby("job")["task"].nunique().tolist() == table["tasks"].tolist()
+            assert len(tasks) == table["tasks"].sum()
             for exact, value in zip(ends, found, strict=True):
                 assert is_close(exact, value, shift, unit)
 

@@ -75,6 +75,15 @@ def test_hadoop_schedulers_end_as_by_hand():
     assert ends == {"fifo": [2, 3, 4], "fair": [4, 4, 4], "capacity": [3, 4, 2]}
 
 
+@pytest.mark.parametrize(("scheduler", "name"), [("fair", "weight"), ("capacity", "share")])
+def test_running_tasks_per_share_tie_whatever_the_rounding(scheduler, name):
+    # by hand, seven slots: 1 of A per .3 is 3 of B per .9. A, B; B twice more (1/.9, 2/.9 < 1/.3);
+    # a tie, A; B (3/.9 < 2/.3); B, for 4/.9 < 2/.3.
+    jobs = pd.DataFrame({"tasks": 9, "queue": ["a", "b"], name: [0.3, 0.9]}, index=["A", "B"])
+    tasks = function_in("50-cpu-gpu", "run_slots")(jobs, 7, scheduler)
+    assert tasks["job"].head(7).tolist() == list("ABBBABB")
+
+
 def test_batches_are_those_of_direct_simulation(notebook):
     names = ["history", "rsc", "preferred"]
     runs = notebook["compare_policies"]("gpuheavy", 0.0, names, stream(2))
