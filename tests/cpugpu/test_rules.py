@@ -417,6 +417,15 @@ def only_first(state, policy, reading):
     """A rule of a user."""
 
 
+def test_a_job_is_taken_out_by_its_number_wherever_it_waits():
+    queue = SubQueue("gpu")
+    for number in (5, 3, 4):
+        queue.put(JobView(number, "A", {"gpu": 2.0}))
+    assert queue.take(3).job == 3
+    assert [job.job for job in queue] == [5, 4]
+    assert queue.declared_work == 4
+
+
 def test_the_work_of_a_sub_queue_does_not_drift():
     queue, times = SubQueue("gpu"), np.random.default_rng(1).random(5000) * 1e6
     for number, time in enumerate(times):
