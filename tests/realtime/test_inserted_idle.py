@@ -18,7 +18,6 @@ from tests.helpers.strategies import (
     Instance,
     any_reading,
     chunk_differences,
-    close,
     differences,
     seeded_for,
     simulate_with_keys,
@@ -277,19 +276,6 @@ def test_every_switch_alone_is_the_twins(switch):
     assert moved > 0
 
 
-@pytest.mark.parametrize("order", ["FIFO", "EDF"])
-def test_opr_in_line_is_paper_m_without_overtaking_and_backfilled_it_is_paper_m(order):
-    line, moved = f"{order}-OPR-MN", 0
-    for k in range(scale_count(60, LONG)):
-        _, instance, _ = seeded_for(line, ("backfill", k), {})
-        served, backfilled = (instance.simulate(line, {"backfill": to}) for to in ("off", "on"))
-        strict = instance.simulate(f"{order}MN", {"mn_order": "strict"})
-        pd.testing.assert_frame_equal(strict.tasks, served.tasks)
-        assert differences(instance.exact(f"{order}MN"), backfilled) == []
-        moved += not served.tasks.equals(backfilled.tasks)
-    assert moved > 0
-
-
 def test_overtaking_is_backfilling():
     """The twin answers for ``backfill="on"``; a policy that lets others pass is the same."""
     moved = set()
@@ -336,18 +322,3 @@ def test_pieces_are_admitted_one_by_one():
         assert s.tasks["nodes"].tolist() == [1, 1]
         assert s.reject_ratio == pytest.approx(1 / 4)
         s.check()
-
-
-@pytest.mark.parametrize("policy", USERS)
-def test_rejected_fractions_are_the_twins(policy):
-    halves = 0
-    for k in range(scale_count(25, LONG)):
-        reading = {"split": "piece"}
-        _, instance, _ = seeded_for(policy, ("fraction", k), reading)
-        records = instance.exact(policy, reading)
-        s = instance.simulate(policy, reading)
-        assert differences(records, s) == [], (k, instance)
-        served = [Q(r.pieces, n) for r, n in zip(records, instance.user_nodes, strict=True)]
-        assert close(1 - sum(served) / Q(len(served)), s.reject_ratio)
-        halves += any(0 < x < 1 for x in served)
-    assert halves > 0
