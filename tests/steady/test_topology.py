@@ -1,7 +1,6 @@
 """Networks of paper S, 6.1: routes, pruning, Tiers-like and random graphs, their numbers."""
 
 import itertools
-import json
 import sys
 from functools import partial
 
@@ -193,18 +192,6 @@ def test_nodes_carry_applications_and_arguments_take_their_place():
     assert turned.speed.tolist() == [2, 10, 2]
     assert turned.names[0] == ["a", "b", "c"]
     assert turned.routes[0, 2] == ()
-
-
-def test_networkx_reads_files(tmp_path):
-    path, graph = tmp_path / "net", two_sites()
-    nx.write_graphml(graph, path)
-    again = [nx.read_graphml(path)]
-    nx.write_gml(graph, path)
-    again.append(nx.read_gml(path))
-    path.write_text(json.dumps(nx.node_link_data(graph, edges="edges")))
-    again.append(nx.node_link_graph(json.loads(path.read_text()), edges="edges"))
-    for read in again:
-        assert same(Platform.from_graph(read), Platform.from_graph(graph))
 
 
 def test_a_refusal_names_the_node_or_edge():
