@@ -81,6 +81,17 @@ THREE = cluster(2, 1, 3, [(0, Q(21, 4), 21), (0, 14, 54), (1, 7, 60)])
 WEAKER = cluster(2, 1, 3, [(0, 3, 12), (0, 14, 50)])
 #: Two nodes free at 0 and 10 for a task of one unit that insists on both.
 NEGATIVE = cluster(2, 1, 3, [(0, Q(5, 2), 10), (0, 1, 20)], [0, 0])
+#: Nodes that are released at 1, 31, 41, 48 and 48. By r_n + E(n) the sixth task needs all five, but
+#: three compute its 60 units by (60 + 1 + 31 + 41) / 3 = 133/3, before the others are released.
+UNUSED = cluster(
+    5, 0, 1,
+    [*((0, x, x) for x in (1, 31, 41, 48, 48)), (0, 60, 60), (0, 45, 58), (45, 1, 100)],
+)  # fmt: skip
+#: Nodes that are released at 5, 6 and 10. The fifth task is refused at 7, while the fourth waits.
+LAST = cluster(
+    3, 0, 1, [(0, 5, 9), (0, 6, 9), (0, 10, 15), (0, 60, 60), (7, 9, 1), (12, 4, 40)],
+    [0, 2, 1, 2, 2, 2],
+)  # fmt: skip
 
 FIRST, WHOLE = (0, 1, 21, 21), (0, 2, Q(77, 2), Q(77, 2))
 REMODELLED = (0, 2, Q(529, 11), Q(424, 11))
@@ -98,6 +109,14 @@ BY_HAND = [
       for p in ("FIFO-DLT", "EDDO-I")],
     (WEAKER, "FIDO-II", {}, [(0, 1, 12, 12), (0, 2, 34, 34)]),
     (NEGATIVE, "FIFO-US", {}, [(0, 1, 10, 10), (0, 2, 12, 12)]),
+    *[(UNUSED, "FIFO-EXACT", {"commit": commit},
+       [*((0, 1, x, x) for x in (1, 31, 41, 48, 48)), (1, 3, Q(133, 3), Q(133, 3)), *rest])
+      for commit, *rest in [
+          ("first", (Q(133, 3), 5, Q(274, 5), Q(274, 5)), (Q(274, 5), 1, Q(279, 5), Q(279, 5))),
+          ("last", (45, 5, Q(276, 5), Q(276, 5)), (Q(276, 5), 1, Q(281, 5), Q(281, 5)))]],
+    (LAST, "FIFO-US", {"commit": "last"}, [
+        (0, 1, 5, 5), (0, 1, 6, 6), (0, 1, 10, 10), (5, 3, 30, 30), None, (25, 2, 28, 28),
+    ]),
 ]  # fmt: skip
 
 
