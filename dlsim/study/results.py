@@ -5,14 +5,13 @@ a column of a paper: it is pivoted, with rounded numbers. A figure is drawn once
 results and the notebook get the same picture.
 """
 
-import contextlib
 import io
 import math
 import os
 import re
 import struct
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -29,7 +28,6 @@ from dlsim.validate import mapping, one_of, text
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.transforms import Bbox
 
 # ------------------------------------------------------------------ figures of data/figures.toml
 
@@ -105,39 +103,11 @@ def draw_picture(figure: "Figure", kind: str = "png") -> bytes:
     Empty margins are cut off. A PNG has a palette of 256 colours, which takes a third of the bytes.
     """
     buffer = io.BytesIO()
-    options: dict[str, Any] = {
-        "format": kind,
-        "dpi": PICTURE_DPI,
-        "metadata": PICTURE_FORMATS[kind],
-    }
-    if kind != "png":
-        figure.savefig(buffer, bbox_inches="tight", **options)
-        return buffer.getvalue()
-    with _laid_out(figure) as area:
-        figure.savefig(buffer, bbox_inches=area, pil_kwargs={"compress_level": 0}, **options)
-    return _reduce_colors(buffer)
-
-
-@contextlib.contextmanager
-def _laid_out(figure: "Figure") -> "Iterator[Bbox]":
-    """Lay a figure out at `PICTURE_DPI`, and yield the area in inches without empty margins.
-
-    ``bbox_inches="tight"`` finds the same area, but draws the figure once more to that end.
-    """
-    from matplotlib import rc_context, rcParams
-
-    engine, dpi = figure.get_layout_engine(), figure.dpi
-    figure.dpi = PICTURE_DPI
-    try:
-        if engine is not None:
-            engine.execute(figure)
-            with rc_context({"figure.autolayout": False, "figure.constrained_layout.use": False}):
-                figure.set_layout_engine(None)
-        yield figure.get_tightbbox().padded(rcParams["savefig.pad_inches"])
-    finally:
-        figure.dpi = dpi
-        if engine is not None:
-            figure.set_layout_engine(engine)
+    options: dict[str, Any] = {"format": kind, "metadata": PICTURE_FORMATS[kind]}
+    if kind == "png":
+        options["pil_kwargs"] = {"compress_level": 0}
+    figure.savefig(buffer, dpi=PICTURE_DPI, bbox_inches="tight", **options)
+    return _reduce_colors(buffer) if kind == "png" else buffer.getvalue()
 
 
 def _reduce_colors(stream: io.BytesIO) -> bytes:
