@@ -529,6 +529,16 @@ def legible_on(color: Any) -> str:
     return "white" if float(np.dot(to_rgb(color), _LIGHTNESS)) < _DARK else "black"
 
 
+def _draw_link(ax: Axes, start: Any, end: Any, inks: list[Any]) -> tuple[int, float]:
+    """Draw the sends in the row of the link; return their number of lanes, and the upper end."""
+    lanes = lanes_of(start, end)
+    count = int(lanes.max()) + 1
+    height = max(_HEIGHT / count, _LANE)
+    upper = _HEIGHT / 2 - count * height
+    draw_bars(ax, upper + (lanes + 0.5) * height, start, end, inks, "send", height)
+    return count, upper
+
+
 def _mark_deadline(ax: Axes, due: float, rows: "pd.Series[Any]", color: Any) -> None:
     """Mark the absolute deadline of a task, over the rows it uses."""
     top, bottom = rows.min() - 0.5, rows.max() + 0.5
@@ -586,18 +596,12 @@ def plot_gantt(
         times: Any = frame[_TIMES].to_numpy(dtype=float).T
         draw_chunks(ax, rows, times, inks)
         if link:
-            lanes = lanes_of(*times[:2])
-            count = int(lanes.max()) + 1
-            height = max(_HEIGHT / count, _LANE)
-            places = _HEIGHT / 2 - count * height + (lanes + 0.5) * height
-            draw_bars(ax, places, times[0], times[1], inks, "send", height)
-            top = min(top, _HEIGHT / 2 - count * height - 0.2)
-            if count > 1:
-                labels[0] = "a link per task"
-        wide = (right - since) * 0.012
-        for task, row, start, end in zip(frame["task"], rows, *times[2:], strict=True):
-            start, end = max(start, since), min(end, right)
-            if end - start > wide * (1 + len(str(task))):
+            lanes, upper = _draw_link(ax, times[0], times[1], inks)
+            top = min(top, upper - 0.2)
+            labels[0] = "a link per task" if lanes > 1 else "link"
+        spans, letter = times[2:].clip(since, right).T, (right - since) * 0.012
+        for task, row, (start, end) in zip(frame["task"], rows, spans, strict=True):
+            if end - start > letter * (1 + len(str(task))):
                 look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 8, "zorder": 4}
                 name = shown_label(task)
                 ax.text((start + end) / 2, row, name, color=legible_on(ink_of[task]), **look)
