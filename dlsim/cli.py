@@ -373,15 +373,12 @@ def print_topics(args: argparse.Namespace) -> int:
 def _list_figures() -> None:
     from dlsim.study.results import load_figures
 
-    rows, there = load_figures()[1], files.suite_notebooks()
+    rows = load_figures()[1]
     print("dlsim reproduce NAME, where NAME is a paper, a notebook or a figure:")
-    for notebook in there:
+    for notebook in files.suite_notebooks():
         print(f"\n{notebook}")
         for row in (row for row in rows if row.notebook == notebook):
             print(f"  {row.id:<36}{row.printed:<18}{row.title} ({row.status})")
-    waiting = [row.id for row in rows if row.notebook not in there]
-    if waiting:
-        print(f"\nwithout their notebook: {', '.join(waiting)}")
 
 
 def _list_policies() -> None:

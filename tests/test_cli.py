@@ -87,7 +87,6 @@ def test_list_names_figures_policies_and_readings_and_each_topic_alone(capsys):
     parts = [run(capsys, "list", topic)[1] for topic in ("figures", "policies", "readings")]
     assert (code, out) == (0, "\n".join(parts))
     assert {"mcdf-fig4", "mcdf-fig10"} < set(parts[0].split())
-    assert "without their notebook" not in parts[0]
     names = re.findall(r"^  (\S.*?)  +", parts[1], re.MULTILINE)
     methods = [*METHODS, *(f"+{name}" for name in SUFFIXES)]
     assert sorted(names) == sorted([*POLICIES, *DEVICES, *methods, *bricks.POLICIES])

@@ -42,7 +42,7 @@ FORMAT_VARIABLE = "DLSIM_FIGURES"
 #: Environment variable that asks, if it is not empty, for every table as LaTeX as well.
 LATEX_VARIABLE = "DLSIM_LATEX"
 
-FIGURE_STATUSES = ("reproduced", "redrawn", "beyond", "planned", "cannot be reproduced")
+FIGURE_STATUSES = ("reproduced", "redrawn", "beyond", "cannot be reproduced")
 
 
 @dataclass(frozen=True)

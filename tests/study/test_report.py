@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 
 from dlsim.errors import InputError
+from dlsim.files import suite_notebooks
 from dlsim.study.claims import judge_claim, load_claims, tabulate
 from dlsim.study.results import Results, load_figures
 
@@ -75,6 +76,7 @@ def test_every_figure_and_table_of_the_papers_has_a_row():
     assert set(wanted) <= set(ids)
     ours = set(ids) - set(wanted)
     assert set(papers) == {*PRINTED, "theory", "suite"}
+    assert {row.notebook for row in figures} <= suite_notebooks().keys()
     for row in figures:
         assert (row.status == "beyond") == (row.id in ours)
         assert (row.status == "redrawn") == (row.id in redrawn)
@@ -94,12 +96,12 @@ paper = "p"
 printed = "Figure 1"
 title = "t"
 notebook = "n"
-status = "planned"
+status = "beyond"
 """
 
 
 WRONG_ROWS = [
-    ('status = "planned"', 'status = "done"', "status must be one of reproduced"),
+    ('status = "beyond"', 'status = "done"', "status must be one of reproduced"),
     ('paper = "p"', 'paper = "q"', "paper must be one of p; got 'q'"),
     ('notebook = "n"', "", "'p-fig1': notebook is missing; it needs id"),
     ('notebook = "n"', "notebook = 3", "notebook must be a text .*, got 3"),
