@@ -604,26 +604,21 @@ def show_findings(card: pd.DataFrame, out: StrPath) -> Any:
     every = claims_beside(card)
     notebooks = {row.paper: row.notebook for row in reversed(load_figures()[1])}
     for paper, title in _titles(every).items():
-        about, rows = papers.get(paper, {}), [row for row in every if row["paper"] == paper]
-        leads = [row for row in rows if row["id"] in about.get("claims", ())] or rows[:1]
-        notebook = Path(out) / "notebooks" / f"{notebooks.get(paper, '')}.ipynb"
-        picture = files.shared_folder("data") / "figures" / about.get("picture", "")
+        about, rows = papers[paper], [row for row in every if row["paper"] == paper]
+        leads = [row for row in rows if row["id"] in about["claims"]]
         own = [row["own"] for row in rows if row["own"]]
         found.append(
             {
+                **about,  # source, found, terms, pictured
                 "paper": paper,
                 "title": title,
-                "source": about.get("source", ""),
                 "says": about.get("says", leads[0]["claim"]),
-                "found": about.get("found", ""),
-                "terms": about.get("terms", ""),
                 "leads": leads,
                 "full": [row["full"]["verdict"] for row in rows if row["full"]],
                 "own": [row["verdict"] for row in own],
                 "sample": own[0]["sample"] if own else "",
-                "picture": _as_data(picture) if picture.is_file() else "",
-                "pictured": about.get("pictured", ""),
-                "notebook": _link_to(notebook),
+                "picture": _as_data(files.shared_file(f"data/figures/{about['picture']}")),
+                "notebook": _link_to(Path(out) / "notebooks" / f"{notebooks[paper]}.ipynb"),
             }
         )
     return _show("findings", every, found)
