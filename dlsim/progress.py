@@ -90,11 +90,8 @@ def progress_bar(
 @contextmanager
 def shared_bar(
     label: str, total: int, report: Callable[[int], object] | None = None
-) -> Iterator[Callable[[int], None]]:
-    """Show one bar for all computations within, of `total` units at most.
-
-    Yields a function that moves the bar by some units, for what has no bar of its own.
-    """
+) -> Iterator[None]:
+    """Show one bar for all computations within, of `total` units at most."""
     done = 0
     with progress_bar(label, total, 0, report) as set_done:
 
@@ -105,7 +102,7 @@ def shared_bar(
 
         _move_shared_bar.append(move)
         try:
-            yield move
+            yield
         finally:
             _move_shared_bar.clear()
         set_done(total)

@@ -21,7 +21,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -523,14 +523,12 @@ def sweep(
     return frame
 
 
-@contextmanager
-def one_bar(label: str, total: int) -> Iterator[None]:
+def one_bar(label: str, total: int) -> AbstractContextManager[None]:
     """Show one progress bar for all sweeps within, of `total` cells at most, with the time left.
 
     Cells that are kept from an earlier run are not counted.
     """
-    with progress.shared_bar(label, total, progress.reporter(label, total)):
-        yield
+    return progress.shared_bar(label, total, progress.reporter(label, total))
 
 
 def _folder_or_none(
