@@ -42,7 +42,7 @@ from dlsim.study.measure import (
     with_exact_bounds,
     with_medians,
 )
-from dlsim.study.stats import family
+from dlsim.study.stats import INTERVAL_ENDS, family
 
 #: Policies with admission control, in the order of the paper's legends.
 WITH_ADMISSION = ("MCDF", "FIFOMN", "EDFMN", "FIFOAN", "EDFAN")
@@ -128,8 +128,7 @@ def decrement(main: pd.DataFrame, relative: bool) -> pd.DataFrame:
 def estimate_leads(frame: pd.DataFrame, level: float = LEVEL) -> pd.DataFrame:
     """Return how much more rivals refuse than MCDF at every load, with the claims' intervals."""
     table = points(difference_to(pivot_policies(frame, ["load"]), "MCDF", RIVALS_OF_MCDF), ["load"])
-    ends = ["low", "high", "least", "most"]
-    return table.assign(**family(list(table["values"]), level)[ends])
+    return table.assign(**family(list(table["values"]), level)[INTERVAL_ENDS])
 
 
 # ------------------------------------------------------------------ Figures 6 to 9

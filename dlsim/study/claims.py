@@ -43,7 +43,7 @@ from scipy.special import stdtrit
 from dlsim import files
 from dlsim.errors import InputError
 from dlsim.files import StrPath
-from dlsim.study.stats import ENDS, LEVEL, family, share_bounds
+from dlsim.study.stats import ENDS, INTERVAL_ENDS, LEVEL, family, share_bounds
 from dlsim.validate import MAX_MAGNITUDE, did_you_mean, number, one_of, require_table
 
 #: Every direction with its default margin.
@@ -317,16 +317,15 @@ def intervals(points: pd.DataFrame, claim: Claim) -> pd.DataFrame:
     ``most`` (all points at once, 95 %), and ``se``, the standard error.
     """
     frame = _with_student_intervals(_check_points(points, claim))
-    ends = ["low", "high", "least", "most"]
     is_sampled = frame["values"].notna().to_numpy()
     if is_sampled.any():
         resampled = family(list(frame.loc[is_sampled, "values"]))
-        frame.loc[is_sampled, [*ends, "se"]] = resampled[[*ends, "se"]].to_numpy()
+        frame.loc[is_sampled, [*INTERVAL_ENDS, "se"]] = resampled[[*INTERVAL_ENDS, "se"]].to_numpy()
     is_share = frame["total"].notna().to_numpy()
     if is_share.any():
-        frame.loc[is_share, ends] = _exact_bounds(frame[is_share], len(frame))
+        frame.loc[is_share, INTERVAL_ENDS] = _exact_bounds(frame[is_share], len(frame))
     if claim.range:
-        frame[ends] = frame[ends].clip(*claim.range)
+        frame[INTERVAL_ENDS] = frame[INTERVAL_ENDS].clip(*claim.range)
     return frame
 
 

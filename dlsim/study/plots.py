@@ -36,7 +36,7 @@ from dlsim.errors import InputError
 from dlsim.study.claims import VERDICTS, load_claims
 from dlsim.study.measure import difference_to, pivot_policies, points
 from dlsim.study.plain_text import show_tables_without_formulas, shown_label
-from dlsim.study.stats import family
+from dlsim.study.stats import INTERVAL_ENDS, family
 from dlsim.validate import number, one_of, require_table
 
 # ------------------------------------------------------------------ one look for every figure
@@ -333,8 +333,6 @@ def _names_of_claims(ids: Iterable[object], with_text: bool) -> list[str]:
 
 # ------------------------------------------------------------------ paired comparisons of policies
 
-#: The ends of the intervals: of one difference alone, then of all differences at once.
-INTERVAL_ENDS = ("low", "high", "least", "most")
 #: How far apart the marks of two rivals stand, as a share of the step along the axis.
 DODGE = 0.05
 
@@ -404,8 +402,7 @@ def compare(
         lacking = [name for name in names if wide[name].isna().any()]
         raise InputError(f"every {by} must have run at every point; runs are missing of {lacking}")
     found = points(difference_to(wide, chosen, [one for one in names if one != chosen]) * -1, at)
-    ends = family(list(found["values"]))
-    found = found.assign(chosen=chosen, **{end: ends[end] for end in INTERVAL_ENDS})
+    found = found.assign(chosen=chosen, **family(list(found["values"]))[INTERVAL_ENDS])
     found = found.rename(columns={"what": by})
     return found[["chosen", by, *at, "estimate", *INTERVAL_ENDS, "n"]]
 

@@ -23,6 +23,8 @@ from dlsim.validate import require_table
 
 #: An estimate and the ends of its interval: columns of every table of estimates.
 ENDS = ("estimate", "low", "high")
+#: The ends of the intervals of `family`: of one point alone, then of all points at once.
+INTERVAL_ENDS = ["low", "high", "least", "most"]
 #: Probability that an interval covers the true value.
 LEVEL = 0.95
 

@@ -28,6 +28,7 @@ from dlsim.study.claims import (
 from dlsim.study.fingerprint import name_experiment
 from dlsim.study.measure import MEASURES, Measure
 from dlsim.study.plain_text import shown_table
+from dlsim.study.stats import INTERVAL_ENDS
 from dlsim.validate import one_of
 
 if TYPE_CHECKING:
@@ -387,7 +388,7 @@ class MarkdownText(str):
 
 
 #: Columns of the points of a claim that could not be measured.
-NO_POINTS = ("point", "what", "estimate", "low", "high", "least", "most", "n")
+NO_POINTS = ("point", "what", "estimate", *INTERVAL_ENDS, "n")
 
 
 def find_claim(name: str) -> Claim:
@@ -530,7 +531,7 @@ def plot_claim(name: str, x: str, **place: Any) -> "Axes":
 
 
 #: Columns of the points by which claims were judged (data/README.md says what they hold).
-POINT_COLUMNS = ("claim", "point", "group", "estimate", "low", "high", "least", "most", "n")
+POINT_COLUMNS = ("claim", "point", "group", "estimate", *INTERVAL_ENDS, "n")
 
 
 def collect_claim_points() -> pd.DataFrame:
