@@ -138,7 +138,7 @@ def _move_with_time(label: str, seconds: float, over: threading.Event) -> None:
             report(min(time.monotonic() - begun, seconds))
         return
     is_terminal = sys.stderr is not None and sys.stderr.isatty()
-    if not is_terminal and not _is_in_notebook():
+    if not is_terminal and not is_in_notebook():
         if sys.stderr is not None and label not in _told:
             _told.add(label)
             print(f"{label}: about {seconds:g} s ...", file=sys.stderr, flush=True)
@@ -153,7 +153,7 @@ def _shown_bar(**look: Any) -> Iterator[Any]:
     """Show a bar of tqdm in a notebook or a terminal; nothing of it is left in the end."""
     from tqdm import tqdm  # imported late: most computations are short
 
-    if not _is_in_notebook():
+    if not is_in_notebook():
         with tqdm(**look, disable=None, leave=False) as bar:
             yield bar
         return
@@ -171,10 +171,15 @@ def _shown_bar(**look: Any) -> Iterator[Any]:
         place.update({"text/plain": ""}, raw=True)
 
 
-def _is_in_notebook() -> bool:
+def running_shell() -> Any:
+    """Return the shell of IPython in which this process runs; None outside one."""
+    ipython = sys.modules.get("IPython")  # outside one it need not be imported
+    return ipython and ipython.get_ipython()
+
+
+def is_in_notebook() -> bool:
     """Tell whether this process is the kernel of a notebook."""
-    ipython = sys.modules.get("IPython")
-    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
+    return hasattr(running_shell(), "kernel")
 
 
 def reporter(label: str, total: float) -> Callable[[float], object] | None:

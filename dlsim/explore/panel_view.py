@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import ipywidgets as widgets
-from IPython.core.getipython import get_ipython
 from IPython.display import Javascript, display
 
 from dlsim.errors import DlsimError
 from dlsim.explore.pictures import HEIGHT, SCREEN_DPI, WIDTH
+from dlsim.progress import is_in_notebook
 from dlsim.study.results import PICTURE_FORMATS
 
 #: Controls stand in a narrow column beside the picture where the window has room for both. The
@@ -177,7 +177,7 @@ class PanelView(widgets.VBox):
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """Add the picture and its sentence, for viewers that show no widgets."""
-        if getattr(get_ipython(), "kernel", None):
+        if is_in_notebook():
             display(Javascript(_SCRIPT))
         bundle: dict[str, Any] = super()._repr_mimebundle_(**kwargs)
         if self.drawn is not None:

@@ -12,6 +12,8 @@ import html
 import re
 from typing import TYPE_CHECKING, Any
 
+from dlsim.progress import running_shell
+
 if TYPE_CHECKING:
     import pandas as pd
     from pandas.io.formats.style import Styler
@@ -90,10 +92,7 @@ def shown_table(table: "pd.DataFrame") -> "Styler":
 
 def show_tables_without_formulas() -> None:
     """Let the notebook that runs this show tables of pandas without formulas in them."""
-    from IPython.core.getipython import get_ipython
-
-    shell: Any = get_ipython()
-    if shell is not None:
+    if (shell := running_shell()) is not None:
         import pandas as pd
 
         shell.display_formatter.formatters["text/html"].for_type(pd.DataFrame, table_as_html)

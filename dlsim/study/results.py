@@ -10,7 +10,6 @@ import math
 import os
 import re
 import struct
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -23,6 +22,7 @@ from dlsim import files
 from dlsim.errors import InputError
 from dlsim.files import StrPath
 from dlsim.output_folder import OutputFolder
+from dlsim.progress import running_shell
 from dlsim.validate import mapping, one_of, text
 
 if TYPE_CHECKING:
@@ -130,8 +130,7 @@ def show_picture(figure: "Figure", png: bytes) -> None:
     """
     import matplotlib.pyplot as plt
 
-    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
-    if shell is not None:
+    if running_shell() is not None:
         from IPython.display import display
 
         width, height = struct.unpack(">ii", png[16:24])  # of the header of a PNG

@@ -7,7 +7,6 @@ beside what the paper states.
 
 import importlib.util
 import math
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType, SimpleNamespace
@@ -17,6 +16,7 @@ import pandas as pd
 
 from dlsim.errors import InputError
 from dlsim.files import read_bytes, read_toml, shared_file, shared_folder
+from dlsim.progress import running_shell
 from dlsim.study.plain_text import shown_table
 from dlsim.study.results import Results
 from dlsim.user_code import load_user_code, names_user_code
@@ -211,7 +211,7 @@ def _note_earlier_figures(*_: Any) -> None:
 
 def _watch_cells() -> None:
     """Note the open figures before every cell of the notebook, if this runs in a notebook."""
-    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    shell = running_shell()
     if shell is not None and _note_earlier_figures not in shell.events.callbacks["pre_run_cell"]:
         shell.events.register("pre_run_cell", _note_earlier_figures)
 

@@ -126,7 +126,7 @@ def test_a_notebook_shows_tables_of_pandas_without_formulas(monkeypatch):
         display_formatter = DisplayFormatter()
 
     assert get_ipython() is None
-    monkeypatch.setattr("IPython.core.getipython.get_ipython", Shell)
+    monkeypatch.setattr("IPython.get_ipython", Shell)
     plain_text.show_tables_without_formulas()
     data, _ = Shell.display_formatter.format(hostile_table())
     assert Outline(data["text/html"]).faults == []
