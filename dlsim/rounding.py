@@ -43,7 +43,7 @@ def times_equal(
     ulps : int or array
         Allowed roundings of the clock.
     slack : float or array
-        A further allowance, such as `time_tolerance` if releases were merged.
+        A further allowance, such as the rounding of the clock times a speed.
     """
     first, second = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     clock = ulps * _EPS * np.maximum(np.abs(first), np.abs(second))
