@@ -31,9 +31,10 @@ def fill_opr_loads(n, sigma, costs, table, chunks):
     """Write the loads of the optimal partitioning rule (paper M, eqs. 4.5 and 4.11)."""
     w = costs.cms + costs.cps
     load = (table.first_share_offset[n] + sigma * table.time_per_unit[n]) / w
+    beta, start_up = costs.cps / w, costs.st / w
     for i in range(n):
         chunks[i, 0] = load
-        load = load * (costs.cps / w) - costs.st / w
+        load = load * beta - start_up
 
 
 @compiled
@@ -133,22 +134,23 @@ def fill_sends(entry, sigma, release, rules, chunks):
 
     Return when the task is computed and when its last send ends.
     """
-    kind, n = entry.kind, entry.nodes
+    kind, n, shared = entry.kind, entry.nodes, rules.shared
+    cms, cps, st, sc = rules.cms, rules.cps, rules.st, rules.sc
     together = kind == OPR or kind == EQUAL or kind == ROUNDS
     clock = release[n - 1] if together else release[0]
     completion = clock
     for j in range(entry.rounds):
         for i in range(n):
             row = j * n + i
-            if kind == PIECES and not rules.shared:
+            if kind == PIECES and not shared:
                 clock = release[i]
             elif not together:
                 clock = max(clock, release[i])
             load = chunks[row, 0]
             chunks[row, 0], chunks[row, 1] = load / sigma, clock
-            clock = clock + (rules.st + load * rules.cms)
+            clock = clock + (st + load * cms)
             begins = clock if j == 0 else max(clock, chunks[row - n, 3])
-            chunks[row, 2], chunks[row, 3] = clock, begins + (rules.sc + load * rules.cps)
+            chunks[row, 2], chunks[row, 3] = clock, begins + (sc + load * cps)
             completion = max(completion, chunks[row, 3])
     return completion, clock
 
@@ -211,8 +213,10 @@ def fill_chunks(runs, first, node_free, chosen, task_and_node, chunks, state):
             return task
         rows = chunks[begin : begin + n * entry.rounds]
         compute_chunks(entry, rows, state)
-        for row in range(len(rows)):
-            task_and_node[begin + row, 0], task_and_node[begin + row, 1] = task, chosen[row % n]
+        for j in range(entry.rounds):
+            for k in range(n):
+                row = begin + j * n + k
+                task_and_node[row, 0], task_and_node[row, 1] = task, chosen[k]
         per_node = kind == PIECES or (finish and kind != OPR)
         for k in range(n):
             end = rows[len(rows) - n + k, 3] if per_node else entry.end
