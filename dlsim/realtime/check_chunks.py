@@ -116,15 +116,6 @@ class ScheduleArrays:
         #: The duration that tells two instants apart, and where the engine's clock begins.
         self.scale, self.origin = span_of(self.sigma, self.table), time_offset(self.arrival)
 
-    @property
-    def roundings(self) -> Indices:
-        """How often the clock of a task's instants is rounded: once per chunk.
-
-        A task sends its chunks in turn, nodes times rounds of them, and each send is one addition,
-        whose error is at most half a unit in the last place.
-        """
-        return self.nodes * np.maximum(self.rounds, 1)
-
     @functools.cached_property
     def chunks(self) -> Chunks:
         """All chunks."""
@@ -250,7 +241,6 @@ def _model(schedule: ScheduleArrays) -> rules.Model:
         constraint=0 if callable(partition) else _CONSTRAINTS.get(partition, 0),
         fewest=_fewest_nodes_rule(schedule),
         skips_empty=False,
-        in_batches=schedule.is_large,
         kinds=_among(kinds),
         planned_by_chunks=_among(_PLANNED_BY_CHUNKS),
         time_per_unit=tables[0],
@@ -261,10 +251,8 @@ def _model(schedule: ScheduleArrays) -> rules.Model:
 
 def fresh_node_notes(nodes: int) -> rules.NodeNotes:
     """Return the notes of nodes and a link that no chunk has used."""
-    released, free, busy = np.full((3, nodes), -np.inf)
-    row, last_sent = np.full((2, nodes), -1)
-    link = np.array([-np.inf]), np.array([-1]), np.array([-1, -1])
-    return rules.NodeNotes(released, free, busy, row, last_sent, *link)
+    times, rows = np.full((2, nodes + 1), -np.inf), np.full((2, nodes + 1), -1)
+    return rules.NodeNotes(*times, *rows)
 
 
 def fresh_chunk_notes(size: int) -> rules.ChunkNotes:

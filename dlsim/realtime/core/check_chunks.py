@@ -90,7 +90,6 @@ class Model(NamedTuple):
     constraint: int  # 1 or 2 for partitions "I" and "II", else 0
     fewest: int  # NO_RULE, BY_LOAD or BY_TIME
     skips_empty: bool  # chunks whose share is not positive occupy neither node nor link
-    in_batches: bool
     kinds: NDArray[np.bool_]  # by kind, whether the policy's partition may split so
     planned_by_chunks: NDArray[np.bool_]  # by kind, whether estimates are ends of chunks
     time_per_unit: NDArray[np.float64]  # of the partition's `TimeTable`
@@ -137,16 +136,12 @@ class ChunkNotes(NamedTuple):
 
 
 class NodeNotes(NamedTuple):
-    """What is noted of every node, from batch to batch; of the link in arrays of one entry."""
+    """What is noted of every node, from batch to batch; the link stands behind the last node."""
 
     released: NDArray[np.float64]  # the latest release by any task so far
-    free: NDArray[np.float64]  # the release by the latest task on the node
-    busy: NDArray[np.float64]  # the end of all chunks of earlier batches
+    busy: NDArray[np.float64]  # the end of all chunks, or sends, of earlier batches
     row: NDArray[np.int64]  # the latest row on the node
-    last_sent: NDArray[np.int64]  # the row on the node that is sent last
-    link_busy: NDArray[np.float64]  # the end of all sends of earlier batches
-    link_last_sent: NDArray[np.int64]  # the row that is sent last
-    overlap: NDArray[np.int64]  # the first rows that occupy a node, and the link, for too long
+    last_sent: NDArray[np.int64]  # the row that is sent last
 
 
 class Task(NamedTuple):
@@ -248,18 +243,16 @@ def read_chunk(row, one, chunks, notes):
 def look_back(row, one, chunks, model, nodes, notes):
     """Note of a chunk what its node did before.
 
-    A node is released when the task before it on that node gives it back, but no earlier than the
-    task's own start.
+    A node is released when all tasks before it on that node have given it back, but no earlier than
+    the task's own start.
     """
     node, before = chunks.task_and_node[row, NODE_COLUMN], -1
     gives_back = chunks.times[row, COMPUTE_END] if model.by_node else one.estimate
     if nodes.row[node] >= one.first:
         before = nodes.row[node]
         notes.release[row] = notes.release[before]
-        nodes.free[node] = max(nodes.free[node], gives_back)
     else:
-        notes.release[row] = max(nodes.free[node], one.start)
-        nodes.free[node] = gives_back
+        notes.release[row] = max(nodes.released[node], one.start)
     notes.earlier[row] = before
     nodes.released[node] = max(nodes.released[node], gives_back)
     nodes.row[node] = row
@@ -489,132 +482,89 @@ def check_constraint(one, last, chunks, model, notes, broken):
 
 
 @compiled(inline=True)
-def is_over(now, column, then, chunks, model, notes):
-    """Tell whether one chunk is sent or computed, as the column says, when another is sent."""
-    end = chunks.times[now, column] - notes.slack[now]
-    return is_not_after(end, chunks.times[then, SEND_START], model)
+def are_of_one_task(row, other, chunks):
+    """Tell whether two chunks are of one task."""
+    return chunks.task_and_node[row, TASK_COLUMN] == chunks.task_and_node[other, TASK_COLUMN]
 
 
 @compiled(inline=True)
-def comes_first(row, other, key, other_key):
-    """Tell whether a row comes before another, if there is one, by their keys and then by row."""
-    return other < 0 or key < other_key or (key == other_key and row < other)
+def comes_first(row, other, column, chunks, notes):
+    """Tell whether a row comes before another in order of sends; on the link, task by task."""
+    start, other_start = chunks.times[row, SEND_START], chunks.times[other, SEND_START]
+    if column == SEND_END and not are_of_one_task(row, other, chunks):
+        start, other_start = notes.begun[row], notes.begun[other]
+    return start < other_start or (start == other_start and row < other)
 
 
 @compiled(inline=True)
-def is_sent_first(row, other, chunks):
-    """Tell whether a row comes before another, if there is one, in order of sends."""
-    return comes_first(row, other, chunks.times[row, SEND_START], chunks.times[other, SEND_START])
-
-
-@compiled(inline=True)
-def comes_first_on_node(row, other, chunks):
-    """Tell whether a row comes before another, if there is one, node by node."""
-    node, other_node = (
-        chunks.task_and_node[row, NODE_COLUMN],
-        chunks.task_and_node[other, NODE_COLUMN],
-    )
-    return (
-        node < other_node or other < 0 or (node == other_node and is_sent_first(row, other, chunks))
-    )
-
-
-@compiled(inline=True)
-def comes_first_on_link(row, other, chunks, notes):
-    """Tell whether a row comes before another, if there is one: by the tasks' first sends."""
-    if chunks.task_and_node[row, TASK_COLUMN] == chunks.task_and_node[other, TASK_COLUMN]:
-        return is_sent_first(row, other, chunks)
-    return comes_first(row, other, notes.begun[row], notes.begun[other])
-
-
-@compiled(inline=True)
-def check_node(now, then, chunks, model, nodes, notes):
-    """Note the first chunk that still occupies its node when the next one is sent there."""
-    if now < 0 or then < 0 or is_over(now, COMPUTE_END, then, chunks, model, notes):
+def check_turn(now, then, column, chunks, model, notes, broken):
+    """Check that a chunk is over when the next one in line is sent; -1 stands for no chunk."""
+    if now < 0 or then < 0:
         return
+    is_on_node = column == COMPUTE_END
     # in rounds a node receives the next chunk while it computes
-    if (
-        model.in_rounds
-        and chunks.task_and_node[now, TASK_COLUMN] == chunks.task_and_node[then, TASK_COLUMN]
-    ):
+    if is_on_node and model.in_rounds and are_of_one_task(now, then, chunks):
         return
-    if comes_first_on_node(now, nodes.overlap[0], chunks):
-        nodes.overlap[0] = now
+    end = chunks.times[now, column] - notes.slack[now]
+    is_over = is_not_after(end, chunks.times[then, SEND_START], model)
+    note_chunk(is_over, NODE_FREE if is_on_node else LINK_FREE, now, chunks, broken)
 
 
 @compiled(inline=True)
-def check_link(now, then, chunks, model, nodes, notes):
-    """Note the first chunk that still occupies the link when the next one is sent."""
-    if now < 0 or then < 0 or is_over(now, SEND_END, then, chunks, model, notes):
-        return
-    if comes_first_on_link(now, nodes.overlap[1], chunks, notes):
-        nodes.overlap[1] = now
+def line_up(row, column, chunks, model, nodes, notes, broken):
+    """Put a chunk in line, in order of sends, and compare it with its neighbours there.
 
-
-@compiled(inline=True)
-def line_up_on_node(row, chunks, model, nodes, notes):
-    """Put a chunk in line on its node, in order of sends, and compare it with its neighbours."""
-    node = chunks.task_and_node[row, NODE_COLUMN]
-    after, before = -1, nodes.last_sent[node]
-    while before >= 0 and is_sent_first(row, before, chunks):
-        after, before = before, notes.on_node[before]
-    notes.on_node[row] = before
+    The line is that of the chunk's node, which it leaves at its COMPUTE_END, or that of the link,
+    which it leaves at its SEND_END.
+    """
+    place, ahead = model.nodes, notes.on_link
+    if column == COMPUTE_END:
+        place, ahead = chunks.task_and_node[row, NODE_COLUMN], notes.on_node
+    after, before = -1, nodes.last_sent[place]
+    while before >= 0 and comes_first(row, before, column, chunks, notes):
+        after, before = before, ahead[before]
+    ahead[row] = before
     if after < 0:
-        nodes.last_sent[node] = row
+        nodes.last_sent[place] = row
     else:
-        notes.on_node[after] = row
-    check_node(before, row, chunks, model, nodes, notes)
-    check_node(row, after, chunks, model, nodes, notes)
+        ahead[after] = row
+    check_turn(before, row, column, chunks, model, notes, broken)
+    check_turn(row, after, column, chunks, model, notes, broken)
 
 
 @compiled(inline=True)
-def line_up_on_link(row, chunks, model, nodes, notes):
-    """Put a chunk in line on the link, in order of sends, and compare it with its neighbours."""
-    after, before = -1, nodes.link_last_sent[0]
-    while before >= 0 and comes_first_on_link(row, before, chunks, notes):
-        after, before = before, notes.on_link[before]
-    notes.on_link[row] = before
-    if after < 0:
-        nodes.link_last_sent[0] = row
-    else:
-        notes.on_link[after] = row
-    check_link(before, row, chunks, model, nodes, notes)
-    check_link(row, after, chunks, model, nodes, notes)
-
-
-@compiled(inline=True)
-def check_exclusion(one, chunks, model, nodes, notes):
+def check_exclusion(one, chunks, model, nodes, notes, broken):
     """Check that a node serves one chunk at a time, and that the link carries one."""
     begun, span = np.inf, model.relative * (one.completion - one.start)
     for row in range(one.first, one.end):
         if not model.skips_empty or chunks.times[row, ALPHA] > 0:
             begun = min(begun, chunks.times[row, SEND_START])
+    link = model.nodes
     if not model.shared:
-        nodes.link_last_sent[0] = -1  # every task has a link of its own
+        nodes.last_sent[link] = -1  # every task has a link of its own
     for row in range(one.first, one.end):
         notes.begun[row] = begun
         notes.slack[row] = span + one.ulps * EPS * abs(chunks.times[row, COMPUTE_END])
-        if not model.skips_empty or chunks.times[row, ALPHA] > 0:
-            line_up_on_node(row, chunks, model, nodes, notes)
-            if model.shared or not model.pieces:  # else every piece has a link of its own
-                line_up_on_link(row, chunks, model, nodes, notes)
+        node, sent = chunks.task_and_node[row, NODE_COLUMN], chunks.times[row, SEND_START]
+        is_free = is_not_after(nodes.busy[node], sent, model)
+        note_chunk(is_free, NODE_FREE_BEFORE, row, chunks, broken)
+        is_free = not model.shared or is_not_after(nodes.busy[link], sent, model)
+        note_chunk(is_free, LINK_FREE_BEFORE, row, chunks, broken)
+        if model.skips_empty and not chunks.times[row, ALPHA] > 0:
+            continue
+        line_up(row, COMPUTE_END, chunks, model, nodes, notes, broken)
+        if model.shared or not model.pieces:  # else every piece has a link of its own
+            line_up(row, SEND_END, chunks, model, nodes, notes, broken)
 
 
 @compiled
-def check_earlier_batches(chunks, model, nodes, notes, broken):
-    """Check that chunks of earlier batches are over; note when those of this batch are."""
-    for row in range(len(chunks.table_row)):
-        busy, sent = (
-            nodes.busy[chunks.task_and_node[row, NODE_COLUMN]],
-            chunks.times[row, SEND_START],
-        )
-        note_chunk(is_not_after(busy, sent, model), NODE_FREE_BEFORE, row, chunks, broken)
-        free = not model.shared or is_not_after(nodes.link_busy[0], sent, model)
-        note_chunk(free, LINK_FREE_BEFORE, row, chunks, broken)
+def note_batch(chunks, model, nodes, notes):
+    """Note until when the chunks of a batch occupy nodes and link."""
+    link = model.nodes
     for row in range(len(chunks.table_row)):
         node, slack = chunks.task_and_node[row, NODE_COLUMN], notes.slack[row]
         nodes.busy[node] = max(nodes.busy[node], chunks.times[row, COMPUTE_END] - slack)
-        nodes.link_busy[0] = max(nodes.link_busy[0], chunks.times[row, SEND_END] - slack)
+        nodes.busy[link] = max(nodes.busy[link], chunks.times[row, SEND_END] - slack)
 
 
 # --- all rules ------------------------------------------------------------------------------------
@@ -630,9 +580,8 @@ def check_chunks(chunks, tasks, model, nodes, notes, broken):
         if broken[rule] != UNBROKEN:
             return
     for node in range(model.nodes):
-        nodes.free[node] = nodes.released[node]
         nodes.row[node] = nodes.last_sent[node] = -1
-    nodes.link_last_sent[0] = nodes.overlap[0] = nodes.overlap[1] = -1
+    nodes.last_sent[model.nodes] = -1
     first = 0
     while first < count:
         task, end = chunks.task_and_node[first, TASK_COLUMN], first + 1
@@ -644,10 +593,6 @@ def check_chunks(chunks, tasks, model, nodes, notes, broken):
         last_end = check_plain_rules(one, chunks, model, nodes, notes, broken)
         if not model.together:
             check_release_rules(one, last_end, chunks, model, notes, broken)
-        check_exclusion(one, chunks, model, nodes, notes)
+        check_exclusion(one, chunks, model, nodes, notes, broken)
         first = end
-    for k in range(2):
-        if nodes.overlap[k] >= 0:
-            broken[NODE_FREE + k] = chunks.table_row[nodes.overlap[k]]
-    if model.in_batches:
-        check_earlier_batches(chunks, model, nodes, notes, broken)
+    note_batch(chunks, model, nodes, notes)
