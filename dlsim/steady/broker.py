@@ -118,36 +118,30 @@ class Network:
         names = platform.site_names or [f"site {k}" for k in range(platform.clusters)]
         return cls(names, platform.gateway, platform.links, platform.routes, platform.limits)
 
-    @property
-    def fields(self) -> dict[str, Any]:
-        """Return the fields of a platform on the links that have not failed."""
-        return {
-            "gateway": self.gateway,
-            "links": self._usable[0],
-            "routes": self._usable[1],
-            "limits": self.limits,
-            "router": self.router,
-            "site_names": self.sites,
-        }
-
     def platform(
         self,
         speed: Floats,
         applications: Sequence[ApplicationFields],
         names: Sequence[str] | None = None,
     ) -> Platform:
-        """Return the platform with the speeds and applications of a moment."""
+        """Return the platform of a moment, on the links that have not failed."""
+        links, routes = self._usable
         origin, priority, work, data = (list(part) for part in zip(*applications, strict=True))
         if any(map(np.ndim, priority)):
             priority = [np.broadcast_to(pi, len(self.sites)) for pi in priority]
         return Platform(
             speed,
+            self.gateway,
+            links,
+            routes,
             priority=priority,
             work=work,
             data=data,
             origin=origin,
+            limits=self.limits,
+            router=self.router,
+            site_names=self.sites,
             application_names=names,
-            **self.fields,
         )
 
     def with_link(self, link: Any, **numbers: Any) -> Self:

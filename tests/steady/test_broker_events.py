@@ -70,7 +70,8 @@ def test_a_lost_link_is_gone_round():
     broker = Broker(roundabout(), "G+fair").register(site="a", speed=10.0)
     broker.submit(name="y", origin="b", load=6.0).advance(1).lose_link(link="direct")
     assert ends(broker) == {"y": pytest.approx(4)}  # 3, then 1 per time
-    assert broker.restore_link(link="direct").network.fields["routes"][0, 1] == ("direct",)
+    restored = broker.restore_link(link="direct").network.platform([1, 1], [(0, 1, 1, 1)])
+    assert restored.routes[0, 1] == ("direct",)
 
 
 def test_a_cancelled_application_leaves_its_share():
@@ -147,4 +148,4 @@ def test_links_may_be_lost_from_the_beginning():
     for known in (roundabout(), replace(roundabout(), routes=pairs)):
         less = replace(known, failed_links=["direct"])
         assert less.failed_links == {"direct"}
-        assert "direct" not in less.fields["links"].index
+        assert "direct" not in less.platform([1, 1], [(0, 1, 1, 1)]).links.index
