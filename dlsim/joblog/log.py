@@ -89,6 +89,11 @@ def count_reasons(why: pd.Series) -> dict[str, int]:
     return {str(reason): int(n) for reason, n in why[why != ""].value_counts().items()}
 
 
+def no_job_line(path: StrPath, line: int = 1) -> InputError:
+    """Return the error of a file without a job."""
+    return line_error(path, line, "the file ends without a single job line; give a line per job")
+
+
 def order_usable(
     path: StrPath,
     submit: "pd.Series[float]",
@@ -104,8 +109,7 @@ def order_usable(
         For a log without a usable job; `what` names such a job, and `remedy` says what to do.
     """
     if why.empty:
-        what = "the file ends without a single job line; give a line per job"
-        raise line_error(path, 1, what)
+        raise no_job_line(path)
     order = submit[why == ""].sort_values(kind="stable").index
     if order.empty:
         counts = ", ".join(f"{reason}: {n}" for reason, n in count_reasons(why).items())

@@ -6,7 +6,7 @@ from itertools import islice
 
 from dlsim.errors import InputError
 from dlsim.files import MAX_LOG_BYTES, StrPath, line_error, numbered_lines
-from dlsim.joblog.log import Log, cut_log
+from dlsim.joblog.log import Log, cut_log, no_job_line
 from dlsim.joblog.slurm import COUNTED, SACCT_COMMAND, header_of, read_slurm_log
 from dlsim.joblog.swf import read_swf_log
 from dlsim.joblog.table import REQUIRED_COLUMNS, read_table_log
@@ -31,8 +31,7 @@ def recognise(path: StrPath, limit: int = MAX_LOG_BYTES) -> str:
     )
     lines = dict(islice(((number, line) for number, line in stripped if line), _FIRST_LINES))
     if not lines:
-        what = "the file ends without a single job line; give a line per job"
-        raise line_error(path, 1, what)
+        raise no_job_line(path)
     number, first = next(iter(lines.items()))
     names = {name.strip(b' "').lower() for name in re.split(rb"[,;\t|]", first)}
     if first.startswith(b";") or _NUMBERS.fullmatch(first):

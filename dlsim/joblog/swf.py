@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from dlsim.files import MAX_LOG_BYTES, StrPath, field_value, line_error, numbered_lines
-from dlsim.joblog.log import MAX_DATE, MAX_PROCESSORS, Log, make_log
+from dlsim.joblog.log import MAX_DATE, MAX_PROCESSORS, Log, make_log, no_job_line
 
 #: The fields of a job line, in their order.
 SWF_FIELDS = tuple(
@@ -162,8 +162,7 @@ def read_swf(
     if lines:
         tables.append(_parse_lines(path, numbers, lines))
     if not tables:
-        what = "the file ends without a single job line; give a line per job"
-        raise line_error(path, max(1, number), what)
+        raise no_job_line(path, max(1, number))
     jobs = pd.concat(tables, ignore_index=True)
     return jobs, header, notes + _contradictions(header, jobs)
 
