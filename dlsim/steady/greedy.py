@@ -34,7 +34,8 @@ def build_network(platform: Platform) -> GreedyNetwork:
     tables, caps = platform.tables, platform.limits.shares
     caps_cluster = [cap.cluster for cap in caps]
     cluster = np.append(np.arange(platform.clusters), caps_cluster).astype(np.int64)
-    by_cluster = np.argsort(cluster, kind="stable")  # of each its speed, then caps on parts of it
+    # the row of a cluster's speed comes before those of the caps on parts of it
+    by_cluster = np.argsort(cluster, kind="stable")
     is_limited = np.ones((len(cluster), platform.applications), dtype=bool)
     for row, cap in enumerate(caps, start=platform.clusters):
         is_limited[row] = np.isin(platform.origin, cap.origins)

@@ -91,15 +91,15 @@ def solve_program(
         Whether connections are whole numbers (the mixed program) or real (its bound).
     start : Allocation, optional
         A valid allocation to begin the search from; where it meets the bound of the
-        relaxed program it is proved optimal without a search.
+        relaxed program it is proved optimal without a search. The relaxed program needs none.
     most_nodes : int
         Most nodes of the search; the best allocation found until then is returned with its `gap`.
 
     Returns
     -------
     Allocation
-        Checked against (6); `upper` is the bound proved. For the mixed program the work
-        is the best for its connections.
+        Checked against (6). For the mixed program `upper` is the bound proved, and the work is
+        the best for its connections, or that of `start` where this is no worse.
 
     Raises
     ------
@@ -108,7 +108,7 @@ def solve_program(
     StudyError
         If the solver finds no optimum, or nothing within `most_nodes`.
     ScheduleError
-        If its answer breaks a constraint.
+        If its answer, or `start`, breaks a constraint.
     """
     instance("platform", platform, Platform)
     if start is not None:

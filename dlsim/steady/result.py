@@ -260,8 +260,9 @@ class Allocation:
             Time T_p; work per period is rounded down to whole load units. By default the
             least common multiple of the denominators of the work.
         denominator : int
-            Largest denominator of a work without `period`; rounded down where no such
-            fraction is within rounding error.
+            Largest denominator of a work without `period`. Where no such fractions are within
+            rounding error, or their common multiple is above its square, the work is rounded down
+            to whole parts of 1 / `denominator`.
         """
         if period is not None:
             period = whole("period", period, 1, math.inf)

@@ -356,9 +356,9 @@ def show_misprinted_chain(
     ]
 
 
-def last_share(count: Any, cost_of_setup: Any = phi) -> sp.Expr:
+def last_share(count: Any) -> sp.Expr:
     """Return the last of `count` shares."""
-    return share(count, first_share(count, cost_of_setup), cost_of_setup)
+    return share(count, first_share(count))
 
 
 _TIMES = (1 - beta**n) / (1 - beta)
