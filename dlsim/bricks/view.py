@@ -41,7 +41,7 @@ class View(NamedTuple):
     Times count from ``Environment.origin``, which is 0 unless all arrivals are at large times.
     Arrays of shape (servers,) have one entry per row of ``Environment.servers``; arrays of shape
     (requests so far,) have one per request that has arrived, the current one included. Arrays are
-    read-only copies of the engine's.
+    copies of the engine's; all but `estimates`, `sending` and `receiving` are read-only.
 
     Attributes
     ----------

@@ -136,8 +136,8 @@ class RequestLaw(BaseReading):
     interval : float
         Int: mean minutes between two requests (Poisson arrivals).
     horizon : float
-        Seconds during which requests come. Traces, and background, last half as long again;
-        from there on links keep their last throughput and servers have no other users.
+        Seconds during which requests come. Traces, and background, last half as long again; from
+        there on links keep their last throughput, and servers their last load or no other users.
     data_range, work_range : tuple of float
         Data sent and received (Mbit) and work (Mops), uniform.
     deadline_factor : tuple of float

@@ -78,7 +78,7 @@ def read_log(
     format : str
         One of `FORMATS`; "auto" recognises it by the content of the file.
     nodes : int, optional
-        Processors of the machine; default: MaxProcs of an SWF header, or else the most in use at
+        Processors of the machine; None or 0: MaxProcs of an SWF header, or else the most in use at
         once.
     ignore : collection of str
         Columns of a CSV table that are not read; other unknown columns are refused. Of Slurm's

@@ -5,7 +5,8 @@ A piece of x units occupies a worker for
 .. math:: t = SC + C_{ps}\,x
 
 seconds (paper M, section 3; the cost of sending is included), fitted to measured pieces by least
-squares of relative errors. The promised end is the expected time multiplied by `margin`.
+squares of relative errors that give outliers less weight. A promise counts on the expected time of
+every load multiplied by its `margin`.
 """
 
 import json

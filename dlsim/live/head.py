@@ -85,8 +85,9 @@ class Head:
         A client of any Dask cluster (extra ``cluster``): ``Client()`` starts workers on this
         machine. The workers need the same version of dlsim. No other work may run on the cluster.
     policy : str or Policy
-        "pull": a load is cut into about ten pieces per worker, and idle workers pull the next
-        piece. A policy of papers M and I, such as "EDF-DLT", cuts one piece per worker.
+        "pull": a load is cut into about ten pieces per worker, fewer where their start-ups would
+        take more than a tenth of the time, and idle workers pull the next piece. A policy of papers
+        M and I, such as "EDF-DLT", cuts one piece per worker.
     costs : path, optional
         A JSON file in which measured costs are kept from one session to the next.
 

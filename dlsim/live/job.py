@@ -20,7 +20,7 @@ PROGRESS_SECONDS = 0.2
 
 
 class LoadFailedError(DlsimError):
-    """A load that cannot be computed; ``__cause__`` is the error of its function."""
+    """A load that cannot be computed; ``__cause__`` is the error of a function or the cluster."""
 
 
 class Promise(NamedTuple):
@@ -148,7 +148,7 @@ class Job:
         InputError
             For a load that was refused.
         LoadFailedError
-            If the function raised (see ``__cause__``), or the cluster is gone.
+            If the function or `combine` raised (see ``__cause__``), or the cluster is gone.
         concurrent.futures.CancelledError
             For a load that was cancelled.
         TimeoutError

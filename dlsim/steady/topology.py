@@ -1,7 +1,7 @@
 """Draw platforms: Tiers-like networks, random graphs, real networks.
 
-Every function takes a seed. The draws for one purpose (graph, clusters, links, sites, applications)
-do not depend on those for another.
+What draws a network or a platform takes a seed. The draws for one purpose (graph, clusters, links,
+sites, applications) do not depend on those for another.
 
 Source: paper S, section 6.1, Tables 1 and 2. Tiers: M. B. Doar, "A better model for generating test
 networks", Globecom 1996; the program itself is not used, and its redundancies are not in the paper.
