@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -42,12 +42,12 @@ class Log:
     in_use : int
         The most processors in use at once, where starts are known, and at least those of the
         widest job.
+    skipped : mapping of str to int
+        Number of jobs left out, by reason.
     epoch : Timestamp or None
         The date of second 0, with its time zone.
     header : mapping of str to str
         Value of each label of the header.
-    skipped : mapping of str to int
-        Number of jobs left out, by reason.
     notes : sequence of str
         Contradictions within the file.
     submit_is_start : bool
@@ -58,11 +58,11 @@ class Log:
     nodes: int
     nodes_from: str
     in_use: int
-    epoch: pd.Timestamp | None
-    header: Mapping[str, str]
     skipped: Mapping[str, int]
-    notes: Sequence[str]
-    submit_is_start: bool
+    epoch: pd.Timestamp | None = None
+    header: Mapping[str, str] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    submit_is_start: bool = False
 
 
 def most_in_use(start: Any, run_time: Any, processors: Any) -> int:
@@ -122,13 +122,9 @@ def make_log(
     jobs: pd.DataFrame,
     reasons: Mapping[str, Any],
     nodes: int | None,
-    queue: str = "",
+    queue: str,
     *,
     stated: int | None = None,
-    header: Mapping[str, str] | None = None,
-    skipped: Mapping[str, int] | None = None,
-    notes: Sequence[str] = (),
-    submit_is_start: bool = False,
     remedy: str = "correct these fields",
 ) -> Log:
     """Return the log of the jobs against which there is no reason.
@@ -145,8 +141,6 @@ def make_log(
         Processors of the machine as the user says, and as the header does.
     queue : str
         The only queue whose jobs are used, or "" for all.
-    header, skipped, notes, submit_is_start
-        As of `Log`.
     remedy : str
         What to do about a log without a usable job.
     """
@@ -171,10 +165,7 @@ def make_log(
     used = jobs.loc[order_usable(path, jobs["submit"], why, remedy=remedy)]
     table = used[_LOG_COLUMNS].astype({"processors": np.int64})
     table.index = _job_labels(used)
-    skipped = {**(skipped or {}), **count_reasons(why)}
-    return Log(
-        table, size, source, in_use, None, header or {}, skipped, list(notes), submit_is_start
-    )
+    return Log(table, size, source, in_use, count_reasons(why))
 
 
 def cut_log(path: StrPath, log: Log, since: str = "", until: str = "") -> Log:

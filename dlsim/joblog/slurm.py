@@ -296,10 +296,11 @@ def read_slurm_log(path: StrPath, nodes: int | None, queue: str, count: str, lim
         f"no {count}": ~(jobs["processors"] > 0),
     }
     notes = _notes(jobs[first_reason(reasons, jobs.index) == ""], found, count)
-    log = make_log(path, jobs, reasons, nodes, queue, skipped=unlike, notes=notes, remedy=remedy)
+    log = make_log(path, jobs, reasons, nodes, queue, remedy=remedy)
     first = math.floor(log.jobs["submit"].iloc[0])
     table = log.jobs.assign(submit=log.jobs["submit"] - first)
-    return replace(log, jobs=table, epoch=pd.Timestamp(first, unit="s", tz="UTC"))
+    epoch, skipped = pd.Timestamp(first, unit="s", tz="UTC"), {**unlike, **log.skipped}
+    return replace(log, jobs=table, epoch=epoch, skipped=skipped, notes=notes)
 
 
 def _notes(jobs: pd.DataFrame, found: Collection[str], count: str) -> list[str]:

@@ -257,12 +257,10 @@ def read_swf_log(path: StrPath, nodes: int | None, queue: str, limit: int) -> Lo
         nodes,
         queue,
         stated=stated_processors(header),
-        header=header,
-        notes=notes,
-        submit_is_start=submit_is_start,
         remedy="correct these fields, or MaxProcs of its header",
     )
-    return replace(log, epoch=_epoch(header, log.jobs["submit"]))
+    epoch = _epoch(header, log.jobs["submit"])
+    return replace(log, epoch=epoch, header=header, notes=notes, submit_is_start=submit_is_start)
 
 
 def _epoch(header: Mapping[str, str], submit: "pd.Series[float]") -> pd.Timestamp | None:
