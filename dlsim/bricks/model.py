@@ -91,8 +91,6 @@ LOADS = {
 MOST_FALLBACKS = 1000
 #: Most packets of a run.
 MOST_PACKETS = 10**9
-#: Rule of the probe interval.
-PROBE_RULE: dict[str, Any] = {"above": True, "rule": "a finite number of seconds above 0"}
 
 
 @dataclass(frozen=True)
@@ -378,7 +376,7 @@ class Reading(BaseReading):
         (60.0, 1.0, 900.0),
         label="seconds between two measurements of all servers and links",
         reads="simulate:configure",
-        number=PROBE_RULE,
+        number={"above": True, "rule": "a finite number of seconds above 0"},
     )
     predictor: str | Callable[[Any], Any] = switch(
         tuple(PREDICTORS),

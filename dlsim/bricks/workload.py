@@ -24,18 +24,6 @@ from dlsim.errors import InputError
 from dlsim.reading import BaseReading, switch
 from dlsim.validate import Floats, Seed, child_seed, number, number_range, random_generator, whole
 
-__all__ = [
-    "INPUT_SWITCHES",
-    "LAWS",
-    "BackgroundLaw",
-    "NetworkLaw",
-    "RequestLaw",
-    "default_options",
-    "poisson_arrivals",
-    "random_environment",
-    "sort_options",
-]
-
 Range = tuple[float, float]
 
 #: Spawn keys of the seeds, one per purpose.
