@@ -205,14 +205,14 @@ def shows(found: Proposition, wanted: Proposition) -> bool:
     """Return whether a claim is another one, or stronger than it by its sign alone."""
     if type(found) is not type(wanted) or type(found) not in _CLAIMS:
         return False
-    if not all(map(_is_known, wanted.sides)):
+    if not all(_passes(expressions.require_known, side) for side in wanted.sides):
         return False
     if found == wanted:
         return True
     if isinstance(found, Relation) and isinstance(wanted, Relation):
         if found.kind not in SHOWN_BY[wanted.kind]:
             return False
-        if not _is_defined(wanted.sides, found):
+        if not _passes(require_defined, wanted.sides, (), [found]):
             return False
         difference = found.gap - wanted.gap
         return is_zero(difference) or (found.kind == "=" and is_zero(found.gap + wanted.gap))
@@ -222,7 +222,10 @@ def shows(found: Proposition, wanted: Proposition) -> bool:
     if isinstance(found, Every) and isinstance(wanted, Every):
         if wanted.index != found.index and wanted.index in found.free_symbols | found.bound_symbols:
             return False
-        if not _is_defined((wanted.low, wanted.high), found) or not _is_range_of(wanted):
+        ends = wanted.low, wanted.high
+        if not (
+            _passes(require_defined, ends, (), [found]) and _passes(require_range, *wanted.span)
+        ):
             return False
         same_range = is_zero(found.low - wanted.low) and is_zero(found.high - wanted.high)
         renamed = found.relation.subs({found.index: wanted.index})
@@ -230,27 +233,10 @@ def shows(found: Proposition, wanted: Proposition) -> bool:
     return False
 
 
-def _is_defined(parts: Iterable[sp.Expr], *found: Proposition) -> bool:
-    """Return whether expressions are shown to be defined wherever a claim holds."""
+def _passes(check: Callable[..., None], *args: Any) -> bool:
+    """Return whether a check refuses nothing."""
     try:
-        require_defined(parts, (), found)
-    except ProofError:
-        return False
-    return True
-
-
-def _is_known(part: sp.Expr) -> bool:
-    try:
-        expressions.require_known(part)
-    except ProofError:
-        return False
-    return True
-
-
-def _is_range_of(claim: Every) -> bool:
-    """Return whether the index of a claim can be every number of its range."""
-    try:
-        require_range(*claim.span)
+        check(*args)
     except ProofError:
         return False
     return True
@@ -296,7 +282,7 @@ def _says_nothing(claim: Proposition) -> bool:
     """Return whether a claim is that an expression, which is defined, is not below itself."""
     if not isinstance(claim, Relation) or claim != ge(claim.left, claim.left):
         return False
-    return _is_defined(claim.sides)
+    return _passes(require_defined, claim.sides)
 
 
 @_step
