@@ -7,7 +7,7 @@ from itertools import islice
 from dlsim.errors import InputError
 from dlsim.files import MAX_LOG_BYTES, StrPath, line_error, numbered_lines
 from dlsim.joblog.log import Log, cut_log, no_job_line
-from dlsim.joblog.slurm import COUNTED, SACCT_COMMAND, header_of, read_slurm_log
+from dlsim.joblog.slurm import COUNTED, FIRST_LINES, SACCT_COMMAND, header_of, read_slurm_log
 from dlsim.joblog.swf import read_swf_log
 from dlsim.joblog.table import REQUIRED_COLUMNS, read_table_log
 from dlsim.validate import one_of, text, whole
@@ -18,8 +18,6 @@ FORMATS = {
     "csv": f"a table with the columns {', '.join(REQUIRED_COLUMNS)}",
     "slurm": "the accounting of Slurm, as sacct --parsable2 writes it",
 }
-#: Lines at the beginning of a file, without blank ones, by which its format is recognised.
-_FIRST_LINES = 20
 _NUMBERS = re.compile(rb"[-+.\deE\s]+")
 
 
@@ -29,7 +27,7 @@ def recognise(path: StrPath, limit: int = MAX_LOG_BYTES) -> str:
         (number, line.removeprefix(b"\xef\xbb\xbf").strip())
         for number, line in numbered_lines(path, limit)
     )
-    lines = dict(islice(((number, line) for number, line in stripped if line), _FIRST_LINES))
+    lines = dict(islice(((number, line) for number, line in stripped if line), FIRST_LINES))
     if not lines:
         raise no_job_line(path)
     number, first = next(iter(lines.items()))

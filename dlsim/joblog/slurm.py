@@ -63,8 +63,9 @@ _DURATION = re.compile(rf"(?:(\d{{1,6}})-)?{_NUMBER}(?::{_NUMBER})?(?::{_NUMBER}
 #: Earliest date, in seconds since 1970, that is taken for one (in 1973).
 _FIRST_DATE = 1e8
 _LINES_AT_ONCE = 2**16
-#: Lines before the names of the columns, such as warnings of sacct.
-_MOST_LINES_BEFORE_HEADER = 20
+#: Lines at the beginning of a file, without blank ones, of which one names the columns; others
+#: before it are such as warnings of sacct.
+FIRST_LINES = 20
 #: Separator of fields if that of the file has several letters (``--delimiter``).
 _UNIT_SEPARATOR = b"\x1f"
 #: Separators of tables that a spreadsheet saved, in which fields may be quoted.
@@ -164,7 +165,7 @@ def _batches(
     Lines of another number of fields (a name with a separator or a line break in it, a line cut
     off) are counted in `unlike`. Names of columns may come again, as in files put together.
     """
-    at, names, separator = 0, list[str](), b""
+    at, names, separator, before = 0, list[str](), b"", 0
     lines: list[bytes] = []
     for number, line in numbered_lines(path, limit):
         text = line.rstrip(b" \r\n")
@@ -175,10 +176,13 @@ def _batches(
                     yield at, names, separator, lines
                 at, names, separator, lines = number, new_names, new_separator, []
                 continue
-        if not text or (not names and number < _MOST_LINES_BEFORE_HEADER):
+        if not text:
             continue
         if not names:
-            break
+            before += 1
+            if before == FIRST_LINES:
+                break
+            continue
         if separator in _OF_SPREADSHEETS and b'"' in text:
             text = _unquoted(text, separator)
         if text.count(separator) != len(names) - 1 or b"\0" in text or b"\r" in text:

@@ -40,6 +40,15 @@ def each(name, texts):
     return [changed(**{"JobID": f"{number}", name: text}) for number, text in enumerate(texts)]
 
 
+@pytest.mark.parametrize("name", ["auto", "slurm"])
+def test_nineteen_lines_and_blank_ones_may_stand_before_the_header(tmp_path, name):
+    warnings, blank = ["sacct: warning"] * 19, [""] * 30
+    log = read(tmp_path, *warnings, HEADER, JOB, header="\n".join(blank), format=name)
+    assert len(log.jobs) == 1
+    with pytest.raises(InputError, match="names"):
+        read(tmp_path, *warnings, *warnings[:1], HEADER, JOB, header="", format=name)
+
+
 @pytest.mark.parametrize("name", EXPORTS)
 def test_an_export_is_read_as_the_script_knows_its_jobs(tmp_path, monkeypatch, name):
     make, count = EXPORTS[name]
