@@ -1,6 +1,5 @@
 """Graphs of networkx: deterministic shortest routes, pruning, graphs of tables of links."""
 
-from collections import deque
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from itertools import combinations, islice
 from typing import Any, NamedTuple
@@ -49,19 +48,11 @@ def _shortest_paths(graph: nx.Graph, routers: Sequence[Hashable]) -> dict[Hashab
     place = {node: number for number, node in enumerate(graph)}
     neighbours = {node: sorted(graph[node], key=place.__getitem__) for node in graph}
     paths = {}
-    for router in routers:
-        if router in paths:
-            continue
-        found = _ShortestPaths({router: router}, {router: 0})
-        queue = deque([router])
-        while queue:
-            node = queue.popleft()
-            for neighbour in neighbours[node]:
-                if neighbour not in found.hops:
-                    found.parent[neighbour] = node
-                    found.hops[neighbour] = found.hops[node] + 1
-                    queue.append(neighbour)
-        paths[router] = found
+    for router in dict.fromkeys(routers):
+        found = paths[router] = _ShortestPaths({router: router}, {router: 0})
+        edges = nx.generic_bfs_edges(graph, router, neighbors=neighbours.__getitem__)
+        for parent, node in edges:
+            found.parent[node], found.hops[node] = parent, found.hops[parent] + 1
     return paths
 
 
