@@ -234,11 +234,7 @@ def _check_graph(graph: Any) -> None:
 
 
 def draw_means(
-    topology: Topology,
-    seed: Seed = 0,
-    *,
-    lan: tuple[float, float] = (50.0, 100.0),
-    wan: tuple[float, float] = (500.0, 1000.0),
+    topology: Topology, seed: Seed, *, lan: tuple[float, float], wan: tuple[float, float]
 ) -> Floats:
     """Draw the average throughput of every link, in Mbit/s.
 
@@ -249,7 +245,7 @@ def draw_means(
     seed : int or numpy.random.SeedSequence
         Seed; the draw of a link depends on its row alone.
     lan, wan : tuple of float
-        Ends of the uniform distribution, Mbit/s (defaults: Table 1).
+        Ends of the uniform distribution, Mbit/s.
     """
     instance("topology", topology, Topology, "; see two_level(10)")
     ends_of = zip(LINK_KINDS, (lan, wan), strict=True)

@@ -356,10 +356,7 @@ def _draw_server_load(
 
 
 def random_environment(
-    seed: Seed,
-    requests: RequestLaw | None = None,
-    background: BackgroundLaw | None = None,
-    network: NetworkLaw | None = None,
+    seed: Seed, requests: RequestLaw, background: BackgroundLaw, network: NetworkLaw
 ) -> dict[str, Any]:
     """Draw the parts of an `Environment`.
 
@@ -368,7 +365,7 @@ def random_environment(
     seed : int or SeedSequence
         Root of all randomness.
     requests, background, network
-        What is drawn; by default that of Table 1.
+        What is drawn.
 
     Returns
     -------
@@ -380,9 +377,6 @@ def random_environment(
     InputError
         For data that would not fit in memory.
     """
-    requests = validate.or_default("requests", requests, RequestLaw)
-    background = validate.or_default("background", background, BackgroundLaw)
-    network = validate.or_default("network", network, NetworkLaw)
     topology = two_level(network.domains) if network.topology is None else network.topology
     fewest, most = network.nodes
     counts = random_generator(seed, NODES_SEED).integers(fewest, most + 1, topology.domains)

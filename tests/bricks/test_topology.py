@@ -74,19 +74,22 @@ def test_paths_are_the_shortest_ways_through_the_graph(data):
         assert hops[first[pair] : first[pair + 1]].tolist() == wanted
 
 
-def test_means_fill_the_ranges_of_table_1():
+RANGES = {"lan": (50, 100), "wan": (500, 1000)}
+
+
+def test_means_fill_their_ranges():
     made = topology.two_level(500)
-    means = topology.draw_means(made, seed=3)
-    for kind, (low, high) in {"lan": (50, 100), "wan": (500, 1000)}.items():
+    means = topology.draw_means(made, 3, **RANGES)
+    for kind, (low, high) in RANGES.items():
         drawn = means[(made.links["kind"] == kind).to_numpy()]
         assert low <= drawn.min() < low + 0.02 * (high - low)
         assert high - 0.02 * (high - low) < drawn.max() <= high
         # 1000 uniform draws: standard error of the mean (high - low) / sqrt(12000)
         assert abs(drawn.mean() - (low + high) / 2) < 4 * (high - low) / 12000**0.5
-    again = topology.draw_means(made, seed=3)
+    again = topology.draw_means(made, 3, **RANGES)
     assert again.tobytes() == means.tobytes()
-    assert not np.array_equal(means, topology.draw_means(made, seed=4))
-    fewer = topology.draw_means(topology.two_level(7), seed=3)
+    assert not np.array_equal(means, topology.draw_means(made, 4, **RANGES))
+    fewer = topology.draw_means(topology.two_level(7), 3, **RANGES)
     assert np.array_equal(fewer, means[: len(fewer)])
 
 
@@ -158,10 +161,11 @@ REFUSED = [
     (lambda: topology.two_level(10**6), "hops"),
     (lambda: topology.alternate_nodes([2, -1]), "counts"),
     (lambda: topology.alternate_nodes(5), "counts must be a list of whole numbers, got 5"),
-    (lambda: topology.draw_means([50.0]), "topology must be a Topology, got"),
-    *[(lambda r=ranges: topology.draw_means(topology.two_level(2), **r), next(iter(ranges)))
+    (lambda: topology.draw_means([50.0], 0, **RANGES), "topology must be a Topology, got"),
+    *[(lambda r=ranges: topology.draw_means(topology.two_level(2), 0, **RANGES | r),
+       next(iter(ranges)))
       for ranges in ({"lan": (0, 1)}, {"wan": (5, 4)}, {"lan": (1, np.inf)})],
-    (lambda: topology.draw_means(BARE), "kind"),
+    (lambda: topology.draw_means(BARE, 0, **RANGES), "kind"),
     (lambda: BARE.to_graph(), "a graph needs links with start and end; they have name"),
 ]  # fmt: skip
 
