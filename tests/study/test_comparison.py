@@ -75,22 +75,19 @@ def test_equal_differences_have_no_ends():
 
 
 RUNS = made_up_runs(3)
+
+
+def compared(runs=RUNS, value="ratio", **options):
+    return lambda: compare(runs, "policy", value, **options)
+
+
 test_what_cannot_be_compared_is_refused = refuses_each(
     [
-        (
-            lambda: compare(RUNS[RUNS["policy"] == "mine"], "policy", "ratio"),
-            "at least two policies to compare; got",
-        ),
-        (
-            lambda: compare(RUNS, "policy", "ratio", chosen="FIFOMM"),
-            "chosen policy must be one of .*did you mean FIFOMN",
-        ),
-        (lambda: compare(RUNS.iloc[:-1], "policy", "ratio"), r"runs are missing of \['mine'\]"),
-        (
-            lambda: compare(RUNS, "policy", "ratio", at=[]),
-            "one row per replicate, policy: name the other",
-        ),
-        (lambda: compare(RUNS, "policy", "cost"), "cost not found among load, replicate"),
+        (compared(RUNS[RUNS["policy"] == "mine"]), "at least two policies to compare; got"),
+        (compared(chosen="FIFOMM"), "chosen policy must be one of .*did you mean FIFOMN"),
+        (compared(RUNS.iloc[:-1]), r"runs are missing of \['mine'\]"),
+        (compared(at=[]), "one row per replicate, policy: name the other"),
+        (compared(value="cost"), "cost not found among load, replicate"),
     ]
 )
 

@@ -224,13 +224,6 @@ def test_bars_count_every_verdict(whole):
         assert shown == Counter(card["verdict"])
 
 
-def test_pictures_at_full_scale_come_first_then_those_of_the_run(whole):
-    _, page = whole
-    shown = [source.partition(",")[0] for source in page.sources]
-    assert shown[:5] == ["data:image/png;base64"] * 5
-    assert shown[5:] == ["figures/mcdf-fig4.png", "figures/mcdf-gantt.png"]
-
-
 def test_the_page_shows_every_claim_and_figure(whole):
     _, page = whole
     assert page.whole.count("<table") == 1
