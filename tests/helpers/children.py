@@ -99,10 +99,10 @@ def alive(value, name=MARK):
     return found
 
 
-def none_left(value, name=MARK, within=10.0):
+def none_left(value):
     """Wait until none of the processes is left; return (and kill) those that stay."""
-    deadline = time.monotonic() + within
-    while (left := alive(value, name)) and time.monotonic() < deadline:
+    deadline = time.monotonic() + 10
+    while (left := alive(value)) and time.monotonic() < deadline:
         time.sleep(0.1)
     told = [f"{process.pid}: {' '.join(words_of(process))}" for process in left]
     for process in left:

@@ -64,13 +64,13 @@ class Queue(NamedTuple):
         ]
 
 
-def queue(rng: random.Random, jobs: int = 12, exact: bool = False, single: bool = True) -> Queue:
+def queue(rng: random.Random, jobs: int = 12, exact: bool = False) -> Queue:
     """Draw a queue; with `exact`, a run takes what is declared."""
     cpus, gpus = rng.choice(MACHINES)
     apps = {}
     for name in "ABCDE"[: rng.randint(1, 5)]:
         pair = [Fraction(rng.randint(1, 24), rng.choice((1, 1, 2))) for _ in "cg"]
-        if single and cpus and gpus and rng.random() < 0.2:
+        if cpus and gpus and rng.random() < 0.2:
             pair[rng.randrange(2)] = None
         apps[name] = pair
     rows, arrival = [], Fraction(0)
@@ -98,6 +98,6 @@ def run_queue(jobs, machine=ONE_EACH, policy="history", reading=None, **more):
 
 
 @st.composite
-def queues(draw, jobs=12, exact=False, single=True):
+def queues(draw, jobs=12, exact=False):
     """The same as a strategy."""
-    return queue(random.Random(draw(st.integers(0, 2**32))), jobs, exact, single)
+    return queue(random.Random(draw(st.integers(0, 2**32))), jobs, exact)

@@ -48,13 +48,13 @@ def raise_in_combine(parts):
     raise KeyError("these do not combine")
 
 
-def exact_costs(per_unit=1.0, start_up=0.0, pieces=20):
+def exact_costs(per_unit=1.0, start_up=0.0):
     """Return costs measured without any noise."""
     costs = MeasuredCosts()
-    for k in range(pieces):
+    for k in range(20):
         units = 1.0 + k % 5
         seconds = start_up + per_unit * units
-        costs.add_piece(Measurement(units, seconds, seconds), pieces)
+        costs.add_piece(Measurement(units, seconds, seconds), 20)
     return costs
 
 

@@ -22,10 +22,6 @@ WAITING = "not started (waiting, or cancelled before)"
 AGAIN, BROKEN = "line that comes again", "line without the {} fields of its header"
 
 
-def iso(seconds):
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-
-
 def in_zone(seconds, zone="Europe/Berlin"):
     return datetime.fromtimestamp(seconds, ZoneInfo(zone)).strftime("%Y-%m-%dT%H:%M:%S%z")
 
@@ -63,40 +59,6 @@ def clean(jobs, count="processors"):
     columns = "submit wait run_time processors estimate user group queue".split()
     kinds = {**dict.fromkeys(("submit", "wait", "run_time"), float), "processors": np.int64}
     return table[columns].astype(kinds).reset_index(drop=True)
-
-
-def as_asked(seed):
-    """Make the export of `SACCT_COMMAND`: arrays, requeued jobs, and all states, in UTC."""
-    rng, used, skipped = np.random.default_rng(seed), [], {RUNNING: 0, WAITING: 0}
-    lines = [HEADER]
-    for number, job in zip(range(LINES), draw_jobs(rng)):  # noqa: B905
-        start = job["submit"] + job["wait"]
-        identity = f"7_{number}" if number % 3 == 0 else f"{1000 + number - number % 5}"
-        kind = rng.choice(["ended"] * 6 + ["running", "pending", "cancelled"])
-        state = str(rng.choice(
-            ["COMPLETED", "FAILED", "TIMEOUT", "CANCELLED by 1001", "REQUEUED", "OUT_OF_MEMORY"]
-        ))  # fmt: skip
-        begin, end, elapsed, width = iso(start), iso(start + job["run_time"]), job["run_time"], 1
-        if kind == "ended":
-            used.append(job)
-        elif kind == "running":
-            state, end = "RUNNING", "Unknown"
-            skipped[RUNNING] += 1
-        else:
-            skipped[WAITING] += 1
-            state, end, elapsed, width = "PENDING", "Unknown", 0, 0
-            begin = "Unknown"
-            if kind == "cancelled":
-                state, begin, end = "CANCELLED by 0", "None", iso(start)
-            elif number % 2:
-                identity = f"{identity}_[5-9%2]"
-        cpus = job["processors"] * width
-        resources = f"billing=1,cpu={cpus},gres/gpu={job['gpus']},mem=1G,node={job['nodes']}"
-        lines.append(
-            f"{identity}|{job['user']}|{job['group']}|{job['queue']}|{state}|{iso(job['submit'])}|"
-            f"{begin}|{end}|{elapsed}|{job['minutes']}|{cpus}|{job['nodes']}|{resources * width}"
-        )
-    return "\n".join(lines) + "\n", used, skipped
 
 
 def with_steps(seed):

@@ -9,7 +9,6 @@ from tests.helpers import slurm_exports
 from tests.helpers.slurm_exports import LINES, RUNNING, STEP, WAITING, clean
 
 EXPORTS = {
-    "as asked": (slurm_exports.as_asked, "processors"),
     "with steps": (slurm_exports.with_steps, "processors"),
     "put together": (slurm_exports.put_together, "gpus"),
 }

@@ -34,17 +34,10 @@ RULES = ["arrival", "admitted", "replanned", "dispatched", "rtgrid"]
 
 
 @dataclass
-class Task:
-    index: int
-    arrival: Fraction
-    sigma: Fraction
-    deadline: Fraction
-    key: object
-    user_nodes: object
+class Task(realtime.Task):
+    """A task with the number of nodes that its user asks for."""
 
-    @property
-    def due(self):
-        return self.arrival + self.deadline
+    user_nodes: object = None
 
 
 @dataclass(frozen=True)
@@ -56,11 +49,10 @@ class Record(realtime.Record):
     pieces: object = None
 
 
-class Records(list):
+class Records(realtime.Records):
     """One `Record` per task, and the counting table: rule -> its four counts."""
 
     counts = None
-    open_ends = 0
 
 
 @dataclass(frozen=True)
