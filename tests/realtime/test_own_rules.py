@@ -199,11 +199,9 @@ REFUSED = [
     (partial(run, order=lambda task, n, t, state: math.nan), "a number, not NaN; for task 0"),
     (partial(run, order=lambda task, n, t, state: "a"),
      r"order function <lambda>\(task, n, t, state\) must .* gave \'a\'"),
-    (partial(run, order=lambda task, n, t, state: []), r"for task 0 at .* it gave \[\]"),
     (partial(run, nodes=lambda task, t, state: [1, 2]), r"it gave \[1, 2\]"),
     (partial(run, nodes=lambda task, t, state: state.nodes + 1), r"nodes in 0\.\.N.* it gave 11"),
     (partial(run, nodes=lambda task, t, state: 1.5), "it gave 1.5"),
-    (partial(run, nodes=lambda task, t, state: None), "it gave None"),
     (partial(run, partition=lambda sigma, release, state: [3.0]), "shares with the sum 3"),
     (partial(run, partition=lambda sigma, release, state: 1 / 0), "for task 0 on .* ZeroDivision"),
 ]  # fmt: skip

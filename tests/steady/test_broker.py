@@ -287,14 +287,13 @@ def test_broker_refuses():
 
 
 test_what_is_no_broker_is_refused = refuses_each([
-    (lambda: Broker(network(), "G", trust=1.5), "trust must be a number from 0 to 1, got 1.5"),
     (lambda: Broker(network(), "LP+least"), "a broker needs whole connections"),
     (lambda: Broker(network(), "best"), "method must be one of LP, MILP, G"),
     (lambda: Broker(None, "G"), "network must be a Network, got None"),
     (lambda: Broker(network(), "G", reading={"vertex": "solver"}), "reading must be a Reading"),
     (lambda: Network(["a", "a"], [1, 1], network().links, {}), "sites must have different names"),
     *((lambda bad=bad: Network(bad, [1, 1], network().links, {}), "sites must be a list of names")
-      for bad in ("ab", [["a"], "b"], 3)),
+      for bad in ("ab", [["a"], "b"])),
     (lambda: Network(["a", "b"], [1e-308, 20], network().links, {}),
      r"gateway.0. must be 0 or between 1e-100 and"),
 ])  # fmt: skip

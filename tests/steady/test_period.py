@@ -153,8 +153,7 @@ def test_the_least_overload_is_seen():
 
 
 test_bad_input_is_refused = refuses_each([
-    *((lambda bad=bad: case_a().periodic(bad), "period must be a whole number")
-      for bad in (0, "7", float("nan"), 2.5)),
+    (lambda: case_a().periodic(0), "period must be a whole number"),
     (lambda: case_a().periodic(denominator=0), "denominator must be"),
     (lambda: case_a().periodic().simulate(0), "periods must be"),
     (lambda: case_a().periodic().completed(True), "periods must be"),

@@ -141,7 +141,6 @@ test_what_is_no_schedule_is_refused = refuses_each(
         (refused(nodes=2), "on node 2; the nodes drawn are 0, 1: draw more"),
         (refused(nodes=["a"]), "on node 0; the nodes drawn are a: draw more"),
         (refused(until=0), "above 0"),
-        (refused(until=np.nan), "above 0"),
         (refused(tasks=TASKS[["arrival"]]), "deadline"),
     ]
 )

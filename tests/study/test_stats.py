@@ -153,7 +153,6 @@ test_refusals_name_the_value_and_the_remedy = refuses_each(
     [
         (lambda: reduce(TWO_LOADS), "policy = 'A' and 'B' each need one row per replicate: run"),
         (lambda: reduce(TWO_LOADS.iloc[:-1], at="load"), "one row per load, replicate"),
-        (lambda: reduce(TWO_LOADS.iloc[1:], at="load"), "one row per load, replicate"),
         (lambda: reduce(TWO_LOADS, at="lod"), "lod not found among policy, load"),
         (lambda: reduce(TWO_LOADS, at=["load", "policy"]), "'policy' has two meanings"),
         (lambda: summary(RENAMED, "n", "reject"), "two meanings"),
