@@ -13,7 +13,17 @@ import pandas as pd
 import pytest
 
 from dlsim.compiled import CORES
-from dlsim.realtime import POLICIES, SWITCHES, Cluster, Policy, core, model, simulate, workload
+from dlsim.realtime import (
+    POLICIES,
+    SWITCHES,
+    Cluster,
+    Policy,
+    Reading,
+    core,
+    model,
+    simulate,
+    workload,
+)
 from dlsim.realtime.core import nodes as node_rules
 from dlsim.realtime.core import splits
 from dlsim.realtime.model import SWITCHES_M
@@ -58,6 +68,17 @@ URGENT = Instance(
 )  # fmt: skip
 #: E(1) = 2 sigma, E(2) = 4/3 sigma; EDF lets the second of a batch go first.
 BATCH = Instance(2, Q(1), Q(1), Q(0), Q(0), [(Q(0), Q(3), Q(12)), (Q(0), Q(3), Q(5))], [0, 0])
+#: E(1) = 3 sigma: a node is free at 3, but the link, which the second task uses from 2, at 10.
+LINK = Instance(
+    2, Q(2), Q(1), Q(0), Q(0),
+    [(Q(0), Q(1), Q(3)), (Q(0), Q(4), Q(14)), (Q(5, 2), Q(2), Q(19, 2))], [0] * 3,
+)  # fmt: skip
+#: E(1) = 10 sigma, E(2) = 100/19 sigma: when nodes are free, at 10, the third task needs both; when
+#: the link is, at 1.9, each needs one, and the second has the larger cost derivative.
+ONCE = Instance(
+    2, Q(1), Q(9), Q(0), Q(0),
+    [(Q(0), Q(19, 10), Q(10)), (Q(1), Q(2), Q(1000)), (Q(1), Q(1), Q(15))], [0] * 3,
+)  # fmt: skip
 
 BY_HAND = [
     (C1, "MCDF", {}, [e and (1000 * i, e[0], 1000 * i + e[1]) for i, e in enumerate(C1_ENDS)]),
@@ -72,6 +93,12 @@ BY_HAND = [
     *[(URGENT, policy, {"same_time": value}, [(0, 1, 10), *rest])
       for policy in ("EDFMN", "EDFAN")
       for value, rest in [("dispatch", [(10, 1, 20), None]), ("test", [(20, 1, 30), (10, 1, 20)])]],
+    *[(URGENT, "EDFANNA", {"same_time": value}, [(0, 1, 10), *rest])
+      for value, rest in [("dispatch", [(10, 1, 20), (20, 1, 30)]),
+                          ("test", [(20, 1, 30), (10, 1, 20)])]],
+    (LINK, "FIFOMN", {"link": "shared"}, [(0, 1, 3), (2, 1, 14), None]),
+    (ONCE, "MCDF", {"link": "shared", "order_when": "once", "dc_at_N": "inf"},
+     [(0, 2, 10), (Q(290, 19), 1, Q(670, 19)), (10, 2, Q(290, 19))]),
     (BATCH, "EDFAN", {}, [(4, 2, 8), (0, 2, 4)]),
     (BATCH, "EDFAN", {"batch_commit": "commit"}, [(0, 2, 4), None]),
 ]  # fmt: skip
@@ -89,6 +116,24 @@ def test_hand_cases(instance, policy, reading, wanted):
 def test_the_order_rule_does_not_minimise_the_total_cost():
     assert COSTLY.simulate("MCDF").total_cost == 32
     assert COSTLY.simulate("user").total_cost == 30
+
+
+#: As floats 0.1 + 0.1 + 0.1 exceeds 0.3, and 0.7 + 0.1 is less than 0.8. E(n) = sigma / n.
+ROUNDED = [
+    (1, "FIFOANNA", {"late": "drop"}, [(0, 0.1, 0.3)] * 3, [0, 0.1, 0.2]),
+    *[(1, "EDFMN", {"same_time": value},
+       [(0, 0.7, 0.7), (0, 0.1, 0.8), (0, 0.1, 4), (0.8, 0.1, 0.11)], [0, 0.7, *rest])
+      for value, rest in [("dispatch", [0.8, math.nan]), ("test", [0.9, 0.8])]],
+    (2, "FIFOMN", {}, [(0, 0.1, 0.1), (0, 0.25, 0.25), (0, 0.1, 0.2), (0, 0.1, 0.3),
+                       (0.3, 0.4, 0.2), (0.3, 0.1, 0.5)], [0, 0, 0.1, 0.2, 0.3, 0.5]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("nodes", "policy", "reading", "rows", "starts"), ROUNDED)
+def test_instants_that_differ_by_a_rounding_are_one(nodes, policy, reading, rows, starts):
+    table = pd.DataFrame(rows, columns=["arrival", "sigma", "deadline"])
+    s = simulate(table, Cluster(nodes, 0, 1), policy, Reading.from_switches(reading))
+    assert s.tasks["start"].tolist() == pytest.approx(starts, nan_ok=True)
 
 
 # --- the exact twin -----------------------------------------------------------------------
@@ -261,6 +306,7 @@ def test_the_table_of_runs_is_built_once_travels_and_can_be_replaced():
     s = C3.simulate("MCDF")
     there = pickle.loads(pickle.dumps(s))
     assert s.runs is s.runs
+    assert s.runs["turn"].tolist() == [0, -1, 1]  # the second is refused
     pd.testing.assert_frame_equal(there.runs, s.runs)
     other = dataclasses.replace(s, runs=s.runs.assign(rounds=7))
     assert (other.runs["rounds"] == 7).all()

@@ -146,6 +146,25 @@ def test_halves_worked_by_hand():
         assert split.compute_end.tolist() == pytest.approx([160, 160, 160])
 
 
+def test_rules_are_asked_for_nodes_that_are_idle_up_to_the_tolerance_and_for_at_least_one():
+    """A node that is released 2**-41 after the second arrival, at 64, is idle then."""
+    asked = []
+
+    def order(task, n, t, state):
+        asked.append(n)
+        return task.due
+
+    def nodes(task, t, state):
+        return {64 + 2**-41: 1, 1: state.idle}.get(task.sigma, 0)
+
+    sizes = {"sigma": [64 + 2**-41, 1, 2], "deadline": 200}
+    table = pd.DataFrame({"arrival": [0.0, 64, 64], **sizes})
+    reading = Reading(mn_count="frozen", batch_order="policy")
+    s = simulate(table, Cluster(2, 0, 1), Policy(order, nodes), reading)
+    assert s.tasks["nodes"].tolist() == [1, 2, 0]  # 0 nodes: the task is refused
+    assert min(asked) == 1
+
+
 def test_the_check_sees_shares_that_are_not_the_partitions():
     s = simulate(TASKS, CLUSTER, Policy("edf", "min", halves, overtake=True))
     s.check()
