@@ -293,6 +293,19 @@ def test_a_view_shows_what_is_known_and_no_more():
         ]
 
 
+def test_a_view_shows_results_in_the_order_of_their_returns():
+    """On servers of 10 and 100 Mops/s the first request takes 10 s, the second 1 s."""
+    seen = []
+
+    def watch(view):
+        seen.append((view.returned.tolist(), view.completion.tolist()[:-1]))
+        return view.row % 2
+
+    rows = [(t, 0, 0, 100, 99) for t in (0.0, 0.0, 2.0, 12.0)]
+    simulate(grid([10.0, 100.0], rows), Policy(watch))
+    assert seen[-1] == ([1, 0], [10.0, 1.0, pytest.approx(math.nan, nan_ok=True)])
+
+
 def reached(thing):
     """Every number that a policy can come by from a view, whatever it is a part of."""
     todo, met, found = [thing], {}, set()

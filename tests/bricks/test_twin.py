@@ -131,6 +131,20 @@ HAND = {
         [1.0], [(0, 20, 0, 0, 99)],
         {"traces": 10.0, "link_background": [[0.0, 2.5], *LAN_UP], "link_data": 20.0},
         "Greedy", PACKETS, [(0, 0, 7)]),
+    # the same, and one packet: it passes LAN down alone, 3..4
+    "other users' packets delay those on their own link": (
+        [1.0], [(0, 10, 0, 0, 99)],
+        {"traces": 10.0, "link_background": [[0.0, 2.5], *LAN_UP], "link_data": 20.0},
+        "Greedy", PACKETS, [(0, 0, 4)]),
+    # at 2 s the first has been served, and its result takes LAN up before the third packet of the
+    # second's input, which is offered then: 2..3 and LAN down 3..4
+    "what a service sends comes before the packets of later requests": (
+        [1.0], [(0, 0, 10, 2, 99), (0, 40, 0, 0, 99)], {"traces": 10.0}, "Greedy", PACKETS,
+        [(0, 0, 4), (0, 0, 6)]),
+    # packets of 0.1 in turn, those of the first at 0, 0.3 and 0.6; a fourth would leave at 0.9
+    "a rounding makes no packet": (
+        [1.0], [(0, size, 0, 0, 99) for size in (0.1 + 0.2, 0.4, 0.4)],
+        {"traces": 1.0, "packet": 0.1}, "Greedy", PACKETS, [(0, 0, 0.8), (0, 0, 1.1), (0, 0, 1.2)]),
     # others keep LAN up busy 4 s of the first 10 (40 Mbit at 10 Mbit/s): 6 Mbit/s are left
     "fluid transfers get what others leave": (
         [1.0], [(0, 30, 0, 0, 99), (20, 30, 0, 0, 99)],
@@ -190,6 +204,22 @@ def test_packets_pass_four_links_one_by_one(network, end):
     )
     for run in (by_engine, by_twin):
         are_the_same([(0, 0, end)], run(env, "Greedy", Reading(network=network)), run, 1e-12)
+
+
+@pytest.mark.parametrize("network", SWITCHES["network"])
+def test_a_path_of_no_link_takes_no_time(network):
+    """Work of 2 s, while the other's data are under way for 3 s; the twin knows no such path."""
+    names, hops = pd.DataFrame({"name": ["there"]}), np.array([0])
+    table = {"arrival": 0.0, "client": [0, 1], "send": 30.0, "recv": 5.0, "work": 2.0, "due": 9.0}
+    env = Environment(
+        servers=pd.DataFrame({"domain": [0], "performance": [1.0]}),
+        clients=pd.DataFrame({"domain": [0, 1]}),
+        traces=np.full((1, 1), 10.0),
+        step=10.0,
+        requests=pd.DataFrame(table),
+        paths=topology.Topology(names, 2, np.array([0, 0, 0, 1, 1]), hops),
+    )
+    assert by_engine(env, "Greedy", Reading(network=network)) == [(0, 0, 2), (0, 0, 5)]
 
 
 #: Instants that are one within 1e-12 of the duration at hand, and the next ones that are not.
@@ -411,6 +441,16 @@ def test_both_speeds_give_the_same_bytes_where_links_stand_still():
         for load, predictor in zip(LOADS, PREDICTORS, strict=True):
             reading = Reading(load=load, probe=2.0, predictor=predictor, network=network)
             same_bytes(*(simulate(env, policy, reading, one) for one in ("compiled", "python")))
+
+
+@pytest.mark.parametrize("network", SWITCHES["network"])
+def test_a_run_begins_with_whatever_room_for_events(network, monkeypatch):
+    """The heaps grow; uncompiled, since no compiled array has bounds."""
+    rows = [(t / 4, 30, 20, 100, 99) for t in range(40)]
+    env, reading = grid([100.0, 60.0], rows, packet=10.0), Reading(network=network)
+    usual = simulate(env, "Greedy", reading, "python")
+    monkeypatch.setattr(CORES["bricks"].python.state, "FIRST_EVENTS", 1)
+    same_bytes(usual, simulate(env, "Greedy", reading, "python"))
 
 
 def test_background_jobs_of_one_size_are_served_as_jobs_that_each_have_it():
