@@ -458,15 +458,19 @@ class Twin:
 
     def begin(self):
         self.push_probe()
-        span = self.reading.probe  # one for all: those of one instant keep their order
-        for i in range(len(self.servers)):
-            for t, work in arrivals(self.env.background, i):
-                self.push(early(t, span), OTHERS, -1, (t, work, "server", i))
-        for i in range(len(self.rows)):
-            for t, data in arrivals(self.env.link_background, i):
-                self.push(early(t, span), OTHERS, -1, (t, data, "link", i))
+        for i, server in enumerate(self.servers):
+            self.push_others(self.env.background, "server", i, server.performance)
+        for i, row in enumerate(self.rows):
+            self.push_others(self.env.link_background, "link", i, row[-1])
         for who, request in enumerate(self.requests):
             self.push(request.arrival, SUBMITTED, who)
+
+    def push_others(self, stream, place, number, speed):
+        """Push arrivals at one queue, in their order, and none before a probe at its instant."""
+        when = -math.inf
+        for t, size in arrivals(stream, number):
+            when = max(when, early(t, min(size / speed, self.reading.probe)))
+            self.push(when, OTHERS, -1, (t, size, place, number))
 
     def run(self):
         handle = {SERVED: self.served, OFFERED: self.offered}
