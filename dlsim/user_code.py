@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dlsim.errors import InputError
-from dlsim.validate import unwrap_scalar
 
 
 def names_user_code(value: Any) -> bool:
@@ -125,4 +124,6 @@ class UserFunction(NamedTuple):
         return f"{self.kind} function {name}({', '.join(self.parameters)})"
 
     def _occasion(self, row: int, where: Callable[[], str]) -> str:
-        return f"for {self.row} {unwrap_scalar(self.labels[row])!r} {where()}"
+        label = self.labels[row]
+        label = label.item() if isinstance(label, np.generic) else label
+        return f"for {self.row} {label!r} {where()}"
