@@ -183,7 +183,7 @@ def exclusive_lock(path: StrPath, busy: InputError) -> Iterator[None]:
             import fcntl
 
             handle = os.open(path, os.O_RDONLY)
-            stack.callback(os.close, handle)  # closed after every SQLite transaction
+            stack.callback(os.close, handle)
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:

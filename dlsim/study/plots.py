@@ -73,7 +73,7 @@ class Style(NamedTuple):
     dash: Any
 
 
-# Order of the rows = order of every legend. FIFO policies are cold, EDF policies warm.
+# Order of the rows = order of every legend.
 _STYLE_TABLE = """
 MCDF          black      D solid   | FIFOMN        blue       o solid
 EDFMN         vermillion o solid   | FIFOAN        sky        s dashed

@@ -23,6 +23,7 @@ from dlsim.errors import InputError
 from dlsim.files import StrPath
 from dlsim.output_folder import OutputFolder
 from dlsim.progress import running_shell
+from dlsim.study.stats import ENDS
 from dlsim.validate import mapping, one_of, text
 
 if TYPE_CHECKING:
@@ -232,8 +233,8 @@ class Results:
 
 # ------------------------------------------------------------------ tables as LaTeX
 
-#: Further columns of a table of estimates that are no place of a point, or only name it.
-_NO_PLACES = frozenset(("least", "most", "n", "values", "point", "group"))
+#: Columns of a table of estimates that are no place of a point, or only name it.
+_NO_PLACES = frozenset((*ENDS, "least", "most", "n", "values", "point", "group"))
 #: Most values of a column that become columns of the LaTeX table.
 MAX_COLUMNS_ACROSS = 6
 #: Significant digits of an interval's half width, and of a number that has none.
@@ -302,8 +303,6 @@ def latex_table(frame: pd.DataFrame) -> str:
     all rows are left out, and the place with the fewest values (at most `MAX_COLUMNS_ACROSS`)
     becomes the columns. Other tables keep their shape.
     """
-    from dlsim.study.stats import ENDS  # not at the top: it imports SciPy, and a batch needs none
-
     if not set(ENDS) <= set(frame.columns):
         shown = frame.drop(columns="values", errors="ignore").map(_write_plain)
         return shown.rename(columns=_escape).to_latex(index=False)
@@ -327,10 +326,8 @@ def places_of(frame: pd.DataFrame) -> list[str]:
     They are the columns before the estimate and those of texts; then as many further ones as tell
     all rows apart. A column that is the same in all rows is left out.
     """
-    from dlsim.study.stats import ENDS  # not at the top: it imports SciPy, and a batch needs none
-
-    measured = _NO_PLACES | set(ENDS)
-    names = [name for name in frame.columns if name not in measured and frame[name].nunique() > 1]
+    columns = [name for name in frame.columns if name not in _NO_PLACES]
+    names = [name for name in columns if frame[name].nunique() > 1]
     before = frame.columns[: frame.columns.get_loc("estimate")]
     texts = frame.select_dtypes(exclude="number").columns
     places = [name for name in names if name in before or name in texts]
