@@ -95,8 +95,8 @@ def test_tables_of_names_name_what_is_there():
     for paper in paper_letters().values():
         assert session.paper_module(paper).__file__
     study = importlib.import_module("dlsim.study")
-    assert {f"dlsim.study.{module}" for module in study._MODULE_OF.values()} <= MODULES
-    assert study._MODULE_OF.keys() == set(study.__all__)
+    assert {f"dlsim.study.{module}" for module in study._NAMES_OF} <= MODULES
+    assert sorted(sum(study._NAMES_OF.values(), ())) == study.__all__
 
 
 def test_top_level_holds_nothing_else():
