@@ -1,8 +1,9 @@
 """The history database of paper C (section 5): measured run times in an SQLite file.
 
-Every run is a row, and its checksum covers the row before, so that a row that was changed, moved,
-left out or put in is found. Several processes may read and write one file at the same time, and a
-process that is killed loses at most the run that it was writing.
+Every run is a row, and its checksum covers the row before, so that a row that was changed or moved
+is found, and one that is missing before others, but not that the last rows are missing. Several
+processes may read and write one file at the same time, and a process that is killed loses at most
+the run that it was writing.
 """
 
 import hashlib

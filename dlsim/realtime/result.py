@@ -109,7 +109,7 @@ class Schedule:
         `dlsim.realtime.model.SPLIT_KINDS`) and rounds; began and until, its start and estimate
         on a clock that starts near the first arrival, so that floats hold them more precisely.
     counted : ndarray of int, shape (5, 4), optional
-        The numbers of `counts`; None if `counts` computes them at its first use.
+        The numbers of `counts`; None if `counts` computes them at its first use, or refuses.
     parts : Schedule, optional
         Under ``split="piece"`` the schedule of the pieces, each a task.
     rerun : callable, optional
