@@ -43,6 +43,6 @@ answer could change.
 Modules, each of which uses only those above it: `formulas` of one load, `splits` of a load over
 nodes, `state`, `user_rules`, `orders` (ranks and ties), `chunks` (loads, sends and ends), `nodes`
 (how many), `placement` of one task, `idle_times` (Table 1), `admission` and `line`, the two
-admission tests, `loop`, and `opr_loop`, a faster loop for two policies. Kernels that a task needs
-once are inlined: a call passes the whole state, which is some two hundred words.
+admission tests, `loop`, and `opr_loop`, a faster loop for two policies. Kernels that every task
+needs are inlined where they take the state: a call passes all of it, some two hundred words.
 """

@@ -51,7 +51,7 @@ def find_iit_flags(task, n, state):
     return flags | FIRST * first | SECOND * second
 
 
-@compiled
+@compiled(inline=True)
 def count_iits(rule, flags, times, state):
     """Count flags by one counting rule (a row of `IIT_COUNT_RULES`)."""
     if flags > 0:

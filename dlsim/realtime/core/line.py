@@ -170,7 +170,7 @@ def choose_nodes_wanted(task, floor, state):
 # --- what a long plan leaves ----------------------------------------------------------------------
 
 
-@compiled
+@compiled(inline=True)
 def follows_plan(newcomer, now, state):
     """Tell whether a newcomer is served after a plan whose node releases are remembered."""
     counters, after, tasks = state.counters, state.counters_after_plan, state.tasks
@@ -312,7 +312,7 @@ def put_in_force(first, kept, place, newcomer_place, state):
     count_iits(RTGRID, flags, 1, state)
 
 
-@compiled
+@compiled(inline=True)
 def remember_plan(follows, first_flags, state):
     """Remember what the plan in force leaves if it is long; `first_flags` are of its first task."""
     counters, after = state.counters, state.counters_after_plan

@@ -38,7 +38,7 @@ from dlsim.realtime.core.state import (
 # --- dispatch -------------------------------------------------------------------------------------
 
 
-@compiled
+@compiled(inline=True)
 def take_nodes(n, start, state):
     """Take the nodes that are released first off the idle and running ones to the chosen ones."""
     counters, pool, groups = state.counters, state.chosen.releases, 0

@@ -17,7 +17,7 @@ from dlsim.realtime.core.splits import (
 from dlsim.realtime.core.state import NEW, add_planned_end
 
 
-@compiled
+@compiled(inline=True)
 def opr_send_end(task, n, start, state):
     """Return when the last send of a task ends if its sends follow each other."""
     rules, sends = state.rules, receiving_nodes(task, n, state)

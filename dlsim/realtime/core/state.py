@@ -187,7 +187,7 @@ def fresh_results(tasks: int) -> RecordArray:
 # --- copies ---------------------------------------------------------------------------------------
 
 
-@compiled
+@compiled(inline=True)
 def set_pending(place, task, nodes, rank, state):
     """Write one task that is still to be planned."""
     one = state.pending[place]
@@ -256,7 +256,7 @@ def is_due(time, t, span):
     return time <= t or times_tie(time, t, span)
 
 
-@compiled
+@compiled(inline=True)
 def idle_at(now, state):
     """Return how many nodes are idle at an instant, and the first block that is released later."""
     counters, running = state.counters, state.running[RUNNING]
@@ -281,7 +281,7 @@ def begin_plan(is_after_plan, state):
     state.idle.size.nodes = counters.idle
 
 
-@compiled
+@compiled(inline=True)
 def next_running(state):
     """Return when a running task releases nodes that the plan in the making has not used."""
     planning = state.planning
@@ -302,14 +302,14 @@ def next_release(t, state):
     return max(free, link_free) if shared else free
 
 
-@compiled
+@compiled(inline=True)
 def add_planned_end(time, nodes, state):
     """Let nodes be released by the plan in the making."""
     planning = state.planning
     planning.planned_count = push(state.planned_ends, planning.planned_count, time, nodes)
 
 
-@compiled
+@compiled(inline=True)
 def remove_planned_end(state):
     """Remove the next release by the plan in the making."""
     state.planning.planned_count = pop(state.planned_ends, state.planning.planned_count)
