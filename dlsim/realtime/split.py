@@ -217,7 +217,7 @@ class Rules:
         return self.in_line and self.strict and not self.has_user_rules
 
     @functools.cached_property
-    def is_timed(self) -> bool:
+    def ranks_change(self) -> bool:
         """Whether ranks change with time."""
         return self.order in (orders.MCDF_ORDER, orders.USER_ORDER)
 
@@ -242,7 +242,7 @@ class Rules:
     def n_min_at_arrival(self) -> bool:
         """Whether a rule asks for n_min at the arrival."""
         by_policy: bool = self.switches["by_policy"]
-        return self.fixed_nodes or self.is_timed or self.in_rounds or by_policy
+        return self.fixed_nodes or self.ranks_change or self.in_rounds or by_policy
 
     @functools.cached_property
     def asks_user(self) -> bool:

@@ -246,7 +246,7 @@ def schedulability_test(newcomer, now, state):
     Return whether it is admitted.
     """
     counters, planning = state.counters, state.planning
-    t, needs_order = begin_test(newcomer, now, state), state.rules.is_timed
+    t, needs_order = begin_test(newcomer, now, state), state.rules.ranks_change
     note_rank_changes(newcomer, state)
     while True:
         add_released(t, now, state)

@@ -110,7 +110,7 @@ def rank_of_newcomer(task, now, state):
     """Return the rank of a task of a batch, as if it was tested first; inf if it is impossible."""
     possible = init_newcomer(task, now, state.tasks[task].due, state)
     n = state.tasks[task].n_min
-    if state.rules.is_timed and not (possible and n > 0):
+    if state.rules.ranks_change and not (possible and n > 0):
         return np.inf
     idle, _ = idle_at(now, state)
     return rank_at(task, n, now, idle, 1, state)

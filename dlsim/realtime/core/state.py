@@ -79,7 +79,7 @@ RULE_RECORD = np.dtype(
     + [(name, "i8") for name in ("nodes", "order", "node_rule", "partition", "rounds")]
     # of the policy
     + [(name, "?") for name in ("all_nodes", "in_line", "tested_in_line", "has_user_rules")]
-    + [(name, "?") for name in ("is_timed", "in_rounds", "from_one_instant", "fixed_nodes")]
+    + [(name, "?") for name in ("ranks_change", "in_rounds", "from_one_instant", "fixed_nodes")]
     + [(name, "?") for name in ("nodes_at_arrival", "n_min_at_arrival")]
     + [(name, "?") for name in ("asks_user", "ends_by_chunks", "offers")]
     # of the reading
