@@ -6,12 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
 
 from dlsim.cpugpu import History, Machine, Reading, workload
 from dlsim.errors import InputError, ScheduleError
-from tests.helpers.cpugpu_queues import ONLINE, queue, queues, run_queue
-from tests.helpers.scale import scale_count
+from tests.helpers.cpugpu_queues import queue, run_queue
 
 JOBS = workload.random_jobs(
     workload.applications("lee", 5, seed=1), 12, seed=1, batches=2, interval=40.0
@@ -84,17 +82,6 @@ def test_a_job_that_passes_the_head_is_found():
     assert r.jobs["device"].tolist() == ["gpu0", "cpu0"]
     with pytest.raises(ScheduleError, match="leave the main queue in its order"):
         replace(r, jobs=r.jobs.assign(turn=[1, 0])).check()
-
-
-@settings(max_examples=scale_count(15), deadline=None)
-@given(queues(jobs=16))
-def test_every_schedule_passes(q):
-    share = 0.25 if q.cpus else 0.0
-    for name in ONLINE:
-        if name not in ("cpu-only", "gpu-only"):
-            run_queue(q.table, Machine(q.cpus, q.gpus), name).check()
-            reading = Reading(gpu_cpu_share=share)
-            run_queue(q.table, Machine(q.cpus, q.gpus), name, reading=reading).check()
 
 
 # --- fairness ---------------------------------------------------------------------------------

@@ -79,14 +79,6 @@ def test_equal_chunks_take_the_closed_form(h, m, d, count, k):
     assert makespan(equal_chunks(count, h, m, d), Gpu(k)) == closed_form(count, h, m, d, k)
 
 
-@given(times, times, times, st.integers(1, 8), st.integers(1, 4), st.sampled_from([1, 2]))
-@settings(max_examples=scale_count(20), deadline=None)
-def test_pageable_copies_hide_nothing(h, m, d, count, k, engines):
-    timeline = run_chunks(equal_chunks(count, h, m, d), Gpu(k, engines, pinned=False))
-    timeline.check()
-    assert timeline.makespan == count * (h + m + d)
-
-
 def test_gpus_work_side_by_side():
     chunks = equal_chunks(10, 3, 1, 2)
     assert makespan(chunks, Gpu(3), gpus=2) == closed_form(5, 3, 1, 2, 3)
@@ -147,25 +139,6 @@ def test_the_operation_scheduler_gives_fermi_what_hyper_q_has(queues):
             for words, issue in (("hyper-q", "depth"), (queues, "scheduled"))
         )
         pd.testing.assert_frame_equal(free, fermi, obj=f"seed {seed}")
-
-
-@given(
-    st.lists(st.tuples(times, times, times), min_size=1, max_size=7),
-    st.integers(1, 4),
-    st.sampled_from([1, 2]),
-    st.sampled_from(["hyper-q", *IN_ORDER]),
-    st.sampled_from(ISSUE_ORDERS),
-    st.integers(1, 3),
-)
-@settings(max_examples=scale_count(40), deadline=None)
-def test_unequal_chunks_stay_valid_between_the_bounds(rows, k, engines, queues, issue, gpus):
-    chunks = pd.DataFrame(rows, columns=list(ON_GPU), dtype=object)
-    timeline = run_chunks(chunks, Gpu(k, engines, queues), issue, gpus=gpus)
-    timeline.check()
-    total, longest_chunk = sum(sum(row) for row in rows), max(sum(row) for row in rows)
-    busiest_kernels = max(sum(row[1] for row in rows[gpu::gpus]) for gpu in range(gpus))
-    assert max(longest_chunk, busiest_kernels) <= timeline.makespan <= total
-    assert all(isinstance(end, Fraction | int) for end in timeline.ops["end"])
 
 
 def test_threads_vary_with_the_seed_and_the_scheduler_does_not():

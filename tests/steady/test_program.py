@@ -476,9 +476,6 @@ def test_a_share_of_a_cluster_is_capped():
     # application 1 wants 15 of 20; it gets its own 10 and 2 of cluster 0
     assert solve_program(capped).objective == pytest.approx(4)
     assert bound(capped) == pytest.approx(4)
-    greedy = Allocation(capped, np.array([[5.0, 0], [5, 10]]), np.array([[0, 0], [2, 0]]))
-    with pytest.raises(AssertionError, match=r"share of \(1,\) in cluster 0: 5 exceeds 2"):
-        greedy.check()
 
 
 def test_connections_of_a_pair_are_capped_both_ways_together():
@@ -487,9 +484,6 @@ def test_connections_of_a_pair_are_capped_both_ways_together():
     assert solve_program(p).objective == pytest.approx(6)
     assert solve_program(capped).objective == pytest.approx(4)
     assert bound(capped) == pytest.approx(4)
-    over = Allocation(capped, np.zeros((2, 2)), np.array([[0, 1], [2, 0]]))
-    with pytest.raises(AssertionError, match="connections between 0 and 1: 3 exceeds 2"):
-        over.check()
 
 
 def test_priorities_per_pair():
