@@ -189,7 +189,6 @@ def shifted(row, **by):
         ("before 0", shifted(0, start=-1, end=-1)),
         ("streams in turn", shifted(3, stream=1)),
         ("chunk i is on GPU", shifted(3, gpu=1)),
-        ("chunk i is on GPU", shifted(3, gpu=-1)),
     ],
 )
 def test_check_names_the_broken_rule(rule, change):

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from dlsim.cpugpu import POLICIES, History, JobView, Machine, Policy, Reading, SchedulerState
 from dlsim.cpugpu.model import EXPLORING, POLICY_RULES
 from dlsim.cpugpu.queues import SubQueue
-from dlsim.cpugpu.scheduler import OnlineScheduler, decider
+from dlsim.cpugpu.scheduler import decider
 from tests.helpers.cpugpu_queues import ONLINE, queues, run_queue, runnable
 from tests.helpers.scale import scale_count
 
@@ -92,17 +92,6 @@ def item(job, app="A", classes=("gpu", "cpu")):
 def decided(state, policy=None, reading=None):
     policy = policy or Policy()
     return decider(policy)(state, policy, reading or Reading())
-
-
-def test_rule_1_starts_the_next_of_a_sub_queue_on_its_free_device():
-    scheduler = OnlineScheduler(Machine(1, 1), Policy(), Reading(), History())
-    assert scheduler.dispatch(0.0) == []
-    fill(scheduler.state.queues[1], item(0), item(2))
-    assert scheduler.dispatch(0.0) == [(1, item(0))]
-    assert scheduler.dispatch(0.0) == []
-    assert scheduler.state.running == [None, item(0)]
-    assert scheduler.state.started == [0.0, 0.0]
-    assert list(scheduler.state.queues[1]) == [item(2)]
 
 
 def test_rule_2_asks_what_was_assigned_not_what_has_finished():
@@ -218,18 +207,6 @@ def test_deviations_make_the_unsteady_class_look_longer():
     r = run_queue(jobs, history=history, reading=Reading(deviations=1))
     assert r.jobs["device"].tolist() == ["cpu0"]
     assert r.jobs["predicted"].tolist() == [10.0]
-
-
-def test_bounded_exploration_leaves_trifles_where_they_are():
-    history = History()
-    for app, time in (("A", 1.0), ("B", 50.0)):
-        history.add(app, "gpu", time)
-    jobs = table(("A", 30.0, 1.0), ("B", 60.0, 50.0))
-    first = [
-        run_queue(jobs, policy=Policy(bound=bound), history=history).jobs["rule"].iloc[0]
-        for bound in (0.0, 0.01, 0.1)  # A is 1 of 51
-    ]
-    assert first == ["R2*", "R2*", "R3*"]
 
 
 def test_a_job_of_exactly_the_bound_is_no_trifle():

@@ -452,7 +452,6 @@ def test_what_is_odd_in_a_log_is_said(tmp_path):
         (NODES, {"dc_ratio": -1}, "dc_ratio must be a finite number above 0"),
         (NODES, {"time_scale": math.nan}, "time_scale must be a finite number above 0"),
         (NODES, {"max_jobs": 0}, "max_jobs must be a whole number of at least 1, got 0"),
-        (NODES, {"max_jobs": 1.5}, "max_jobs must be a whole number of at least 1, got 1.5"),
         (NODES, {"seed": -1}, "seed must be a whole number"),
         (NODES, {"limit": 10}, r"log\.swf, line 1: more than 10 bytes"),
     ],

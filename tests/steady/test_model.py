@@ -44,7 +44,6 @@ def test_what_is_no_platform_is_refused():
     """Numbers of each kind are tried in `test_validate`."""
     for change, message in (
         ({"speed": []}, "speed must list at least one cluster"),
-        ({"speed": [[1, 2]]}, "speed must list"),
         ({"speed": [1, -1]}, r"speed\[1\] must be a finite number of at least 0, got -1"),
         ({"speed": 3}, "speed must be a list of numbers, got 3"),
         ({"gateway": [1, 2, 3]}, "gateway must have 2 entries, got 3"),
@@ -58,10 +57,8 @@ def test_what_is_no_platform_is_refused():
         ({"routes": {(0, 1): [0, 0]}}, "pass each link once"),
         ({"routes": {(0, 1): 0}}, r"route \(0, 1\) must be a list, got 0"),
         ({"routes": {(0.0, 1.0): [0]}}, r"pairs of clusters, got \(0.0, 1.0\)"),
-        ({"routes": {"ab": [0]}}, "named by pairs of clusters, got 'ab'"),
         ({"routes": [(0, 1)]}, "routes must map pairs of clusters to links"),
         ({"data": [1]}, "data must have 2 entries, got 1"),
-        ({"data": []}, "data must have 2 entries, got 0"),
         ({"work": [1]}, "work must have 2 entries"),
         ({"priority": [1]}, "priority must have 2 or 2 x 2 entries, got 1"),
         ({"priority": [[1, 2, 3]] * 2}, "priority must have 2 or 2 x 2 entries, got 2 x 3"),

@@ -211,12 +211,9 @@ def test_a_file_that_is_no_platform_is_refused_by_name(tmp_path):
     path, infinite = tmp_path / "p.toml", float("inf")
     for change, message in (
         ({"cluster": 3}, "cluster must be written as .*, a list of tables; got 3"),
-        ({"cluster": [{"speed": 1}]}, "cluster 0: gateway is missing"),
-        ({"cluster": [{"speed": 1, "gateway": 1, "colour": 2}]}, "no field is called 'colour'"),
         ({"cluster": [{"speed": "x", "gateway": 1}]}, "cluster 0: speed must be a number, got 'x'"),
         ({"planet": []}, "no field is called 'planet'; known: cluster"),
         ({"route": [{"from": 0, "to": 1, "links": 5}]}, "route 0: links must be a list, got 5"),
-        ({"route": [{"from": "x", "to": 1, "links": []}]}, "from must be a whole number .*'x'"),
         ({"route": [{"from": infinite, "to": 1, "links": []}]}, "0: from must be .* inf"),
         ({"limits": {"pears": 2}}, "limits: no field is called 'pears'"),
         ({"limits": 5}, "limits: must be a table of fields, got 5"),
@@ -225,7 +222,6 @@ def test_a_file_that_is_no_platform_is_refused_by_name(tmp_path):
         ({"limits": {"share": [{"cluster": 0, "origins": 3, "share": 0.1}]}},
          "limits, share 0: origins must be a list, got 3"),
         ({"limits": {"pair": [{"from": 0, "to": infinite, "most": 1}]}}, "0: to must be"),
-        ({"limits": {"pair": [{"from": 0, "to": "x", "most": 1}]}}, "to must be a whole .*'x'"),
         ({"link": [{"name": [1], "bandwidth": 1, "max_connect": 1}]}, "must be a text or a number"),
         ({"application": []}, "priority must be above 0|shape|entries"),
     ):  # fmt: skip

@@ -470,7 +470,6 @@ WRONG_ROWS = [
     ('direction = "about"', 'direction = "near"', "direction must be one of above"),
     ('direction = "about"', 'direction = "between"', "needs 2 printed"),
     ("printed = 3", "printed = nan", "printed must be a number or a list"),
-    ("printed = 3", 'printed = "3"', "printed must be"),
     ("printed = 3", "margin = inf", "margin must be a number"),
     ("printed = 3", "", "needs 1 printed"),
     ('whose = "quoted"', 'whose = "mine"', "whose must be one of"),

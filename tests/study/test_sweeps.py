@@ -480,7 +480,6 @@ def test_an_error_names_its_cell_and_the_others_stay(jobs, eager, cache):
 
 NO_TABLES = {
     "number": "must return a dict, a list of dicts or a DataFrame, got int",
-    "text": "got str",
     "list": r"column 'a' must hold numbers or text, got \[1\]",
     "time": "column 'a' must hold numbers or text, got datetime",
     "clash": r"columns \['load'\] that the points have too",
