@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dlsim.cpugpu import History, Machine, Reading, workload
+from dlsim.cpugpu import Machine, Reading, workload
 from dlsim.errors import InputError, ScheduleError
-from tests.helpers.cpugpu_queues import queue, run_queue
+from tests.helpers.cpugpu_queues import knowing, queue, run_queue
 
 JOBS = workload.random_jobs(
     workload.applications("lee", 5, seed=1), 12, seed=1, batches=2, interval=40.0
@@ -127,9 +127,7 @@ def test_first_exception_an_application_met_for_the_first_time():
 
 
 def test_second_exception_a_prediction_that_was_wrong():
-    history = History()
-    for cls, time in (("gpu", 10.0), ("cpu", 5.0)):
-        history.add("A", cls, time)
+    history = knowing(("A", "gpu", 10.0), ("A", "cpu", 5.0))
     jobs = pd.DataFrame({"app": "A", "arrival": [0.0], "cpu_time": 30.0, "gpu_time": 10.0})
     r = run_queue(jobs.assign(cpu_estimate=30.0, gpu_estimate=10.0), history=history)
     fair = r.fairness()
@@ -141,9 +139,7 @@ def test_second_exception_a_prediction_that_was_wrong():
 def test_an_error_of_exactly_the_allowed_part_is_no_excuse():
     # A is measured as t on the CPU, and takes 1.1 t there: an error of one eleventh of its run.
     for time in (1.0, 0.1, 0.3, 3.0, 7.0):
-        history = History()
-        for cls, known in (("gpu", 0.5 * time), ("cpu", time)):
-            history.add("A", cls, known)
+        history = knowing(("A", "gpu", 0.5 * time), ("A", "cpu", time))
         jobs = pd.DataFrame({"app": "A", "arrival": [0.0], "cpu_time": 1.1 * time})
         r = run_queue(jobs.assign(gpu_time=np.nan), history=history)
         assert r.fairness(significant=1 / 11)["excuse"].tolist() == [""]

@@ -25,7 +25,7 @@ from dlsim.cpugpu import (
 from dlsim.cpugpu.ideal import lb_fractional
 from dlsim.cpugpu.scheduler import decider
 from dlsim.validate import child_seed
-from tests.helpers.cpugpu_queues import ONLINE, queue, queues, run_queue, runnable
+from tests.helpers.cpugpu_queues import ONLINE, knowing, queue, queues, run_queue, runnable
 from tests.helpers.scale import scale_count
 from tests.twins import cpugpu as twin
 
@@ -340,8 +340,7 @@ def test_metrics_of_a_case_by_hand():
 
 
 def test_the_given_history_stays_as_it_was():
-    known = History()
-    known.add("A", "gpu", 4.0)
+    known = knowing(("A", "gpu", 4.0))
     before = known.table()
     jobs = pd.DataFrame({"app": ["A"] * 5, "arrival": 0.0, "cpu_time": 8.0, "gpu_time": 4.0})
     r = run_queue(jobs, history=known)

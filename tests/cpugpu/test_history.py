@@ -9,16 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlsim.cpugpu import History
+from tests.helpers.cpugpu_queues import knowing
 
 TIMES = st.lists(st.floats(1e-3, 1e6), min_size=1, max_size=30)
 
 
 @given(TIMES)
 def test_count_mean_and_population_deviation(times):
-    history = History()
-    for time in times:
-        history.add("A", "gpu", time)
-    row = history.record("A", "gpu")
+    row = knowing(*(("A", "gpu", time) for time in times)).record("A", "gpu")
     assert row.count == row.assigned == len(times)
     assert row.mean == pytest.approx(statistics.fmean(times), rel=1e-12)
     assert row.std == pytest.approx(statistics.pstdev(times), rel=1e-6, abs=1e-6)
@@ -34,8 +32,7 @@ def test_what_was_never_seen_is_unknown():
 
 
 def test_a_copy_is_independent():
-    history = History()
-    history.add("A", "gpu", 1.0)
+    history = knowing(("A", "gpu", 1.0))
     other = history.copy()
     other.add("A", "gpu", 3.0)
     other.add("B", "cpu", 3.0)

@@ -28,7 +28,7 @@ from dlsim.cpugpu import (
 )
 from dlsim.cpugpu.cluster.mapreduce_job import place_blocks, words_of
 from dlsim.errors import InputError, ScheduleError
-from tests.helpers.cpugpu_queues import ONLINE
+from tests.helpers.cpugpu_queues import ONLINE, knowing
 from tests.helpers.refusals import refuses_each
 from tests.helpers.scale import scale_count
 
@@ -227,8 +227,7 @@ def test_tasks_are_placed_as_the_engine_places_jobs():
 
 
 def test_the_history_that_is_given_stays():
-    history = History()
-    history.add("word count map", "gpu", 1.0)
+    history = knowing(("word count map", "gpu", 1.0))
     before = history.table()
     r = ran(word_count(), split_text(README, 4), history=history)
     pd.testing.assert_frame_equal(history.table(), before)

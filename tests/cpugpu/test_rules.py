@@ -13,7 +13,7 @@ from dlsim.cpugpu import POLICIES, History, JobView, Machine, Policy, Reading, S
 from dlsim.cpugpu.model import EXPLORING, POLICY_RULES
 from dlsim.cpugpu.queues import SubQueue
 from dlsim.cpugpu.scheduler import decider
-from tests.helpers.cpugpu_queues import ONLINE, queues, run_queue, runnable
+from tests.helpers.cpugpu_queues import ONLINE, knowing, queues, run_queue, runnable
 from tests.helpers.scale import scale_count
 
 
@@ -120,9 +120,7 @@ def readiness(state, reading=None):
 
 
 def test_rule_3_counts_the_sub_queue_and_takes_the_elapsed_part_off_once():
-    history = History()
-    for app, time in (("A", 10.0), ("B", 7.0)):
-        history.add(app, "gpu", time)
+    history = knowing(("A", "gpu", 10.0), ("B", "gpu", 7.0))
     history.assign("B", "cpu")
     state = state_of([item(3, "B")], now=4.0, history=history)
     state.running[0] = item(0, "A")
@@ -137,10 +135,7 @@ def test_rule_3_counts_the_sub_queue_and_takes_the_elapsed_part_off_once():
 
 def test_rule_3_and_a_running_job_that_was_never_measured():
     for word, expected in {"avg": 8 - 3, "zero": 0, "inf": math.inf}.items():
-        history = History()
-        for app, time in (("B", 6.0), ("C", 10.0)):
-            history.add(app, "gpu", time)
-        state = state_of(now=3.0, history=history)
+        state = state_of(now=3.0, history=knowing(("B", "gpu", 6.0), ("C", "gpu", 10.0)))
         state.running[0] = item(0, "A")
         assert readiness(state, Reading(unknown_remaining=word)) - 3 == expected, word
 
@@ -150,9 +145,7 @@ def test_rule_3_and_a_running_job_that_was_never_measured():
     [(15, 10, "R4", 1), (20, 10, "R4q", 0), (21, 10, "R4q", 0), (9, 10, "R3", 1), (10, 0, "R3", 1)],
 )
 def test_rule_4_the_slower_device_only_if_strictly_sooner(cpu, wait, rule, device):
-    history = History()
-    for app, cls, time in (("A", "gpu", 10.0), ("A", "cpu", float(cpu)), ("W", "gpu", 50.0)):
-        history.add(app, cls, time)
+    history = knowing(("A", "gpu", 10.0), ("A", "cpu", float(cpu)), ("W", "gpu", 50.0))
     state = state_of([item(1)], now=100.0, history=history)
     state.running[0], state.started[0] = item(0, "W"), 50.0 + wait
     assert decided(state)[:3] == (1, device, rule)
@@ -162,12 +155,8 @@ def test_classes_with_equal_times_are_equally_fast_whatever_the_rounding():
     # .1, .2 and .6 take .3 on average, as the other class does; the GPU is busy.
     for times in itertools.permutations((0.1, 0.2, 0.6)):
         for own, other in (("gpu", "cpu"), ("cpu", "gpu")):
-            history = History()
-            history.add("A", other, 0.3)
-            history.add("W", "gpu", 50.0)
-            for time in times:
-                history.add("A", own, time)
-            state = state_of([item(1)], history=history)
+            runs = [("A", other, 0.3), ("W", "gpu", 50.0), *(("A", own, time) for time in times)]
+            state = state_of([item(1)], history=knowing(*runs))
             state.running[0] = item(0, "W")
             assert decided(state)[:3] == (1, 1, "R3")
 
@@ -198,10 +187,8 @@ def test_exploring_by_hand(case):
 
 
 def test_deviations_make_the_unsteady_class_look_longer():
-    history = History()
-    for cls, times in (("gpu", (2.0, 16.0)), ("cpu", (10.0, 10.0))):
-        for time in times:
-            history.add("A", cls, time)
+    runs = {"gpu": (2.0, 16.0), "cpu": (10.0, 10.0)}
+    history = knowing(*(("A", cls, time) for cls, times in runs.items() for time in times))
     jobs = table(("A", 10.0, 9.0))
     assert run_queue(jobs, history=history).jobs["device"].tolist() == ["gpu0"]
     r = run_queue(jobs, history=history, reading=Reading(deviations=1))
@@ -213,8 +200,7 @@ def test_a_job_of_exactly_the_bound_is_no_trifle():
     # one of so many equal jobs is exactly this part of the work: the CPU is tried, as without bound
     bounds = ((10, 0.1), (3, 1 / 3), (5, 0.2), (7, 1 / 7))
     for time, (count, bound) in itertools.product((1.0, 0.1, 0.3, 7.0), bounds):
-        history = History()
-        history.add("A", "gpu", time)
+        history = knowing(("A", "gpu", time))
         for jobs, rule in ((count, "R2*"), (count + 1, "R3*")):  # 1 of 11 is less than .1
             r = run_queue(
                 table(*[("A", 2 * time, time)] * jobs), policy=Policy(bound=bound), history=history

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pandas as pd
 from hypothesis import strategies as st
 
-from dlsim.cpugpu import POLICIES, Machine, simulate
+from dlsim.cpugpu import POLICIES, History, Machine, simulate
 from tests.twins.cpugpu import Job
 
 NAN = math.nan
@@ -95,6 +95,14 @@ def runnable(q, name):
 def run_queue(jobs, machine=ONE_EACH, policy="history", reading=None, **more):
     """Simulate on one device of each class by the paper's rules, unless told otherwise."""
     return simulate(jobs, machine, policy, reading, **more)
+
+
+def knowing(*runs):
+    """Return a history of runs (application, class, time)."""
+    history = History()
+    for run in runs:
+        history.add(*run)
+    return history
 
 
 @st.composite
