@@ -334,31 +334,27 @@ def test_the_input_is_left_alone():
 # --- orders of a user ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("keys", [[2e-13, 1e-13], [1.7e18 + 512, 1.7e18], [math.inf, 1e300]])
+#: Keys of three tasks that take 4 each, and when they start.
+KEYS = [
+    ([0, 2e-13, 1e-13], [0, 8, 4]),
+    ([0, 1.7e18 + 512, 1.7e18], [0, 8, 4]),
+    ([0, math.inf, 1e300], [0, 8, 4]),
+    ([0, math.inf, math.inf], [0, 4, 8]),
+    ([0, 1, -math.inf], [4, 8, 0]),
+    ([math.inf, -math.inf, -math.inf], [8, 0, 4]),
+]
+
+
+@pytest.mark.parametrize(("keys", "starts"), KEYS)
 @pytest.mark.parametrize("nodes", ["all", "min"])
-def test_a_users_keys_are_compared_exactly(keys, nodes):
-    """However long a task lasts. N=2, Cms=Cps=1: E(2) = 4 each; the third has the smaller key."""
-    table = pd.DataFrame({"arrival": [0, 0, 0], "sigma": [3, 3, 3], "deadline": [4, 12, 8]})
+def test_a_users_keys_are_compared_exactly(keys, starts, nodes):
+    """However long a task lasts. N=2, Cms=Cps=1: E(2) = 4 each, just in time."""
     for unit in (1.0, 2.0**-60, 2.0**60):
-        longer = table.assign(deadline=table["deadline"] * unit)
-        s = simulate(longer, Cluster(2, unit, unit), Policy(lambda tasks: [0, *keys], nodes))
-        assert s.tasks["start"].tolist() == pytest.approx([0, 8 * unit, 4 * unit])
+        start = unit * np.array(starts)
+        table = pd.DataFrame({"arrival": 0.0, "sigma": 3.0, "deadline": start + 4 * unit})
+        s = simulate(table, Cluster(2, unit, unit), Policy(lambda tasks: keys, nodes))
+        assert s.tasks["start"].tolist() == pytest.approx(start)
         s.check()
-
-
-@pytest.mark.parametrize(
-    ("keys", "starts"),
-    [
-        ([0, math.inf, math.inf], [0, 4, 8]),
-        ([0, 1, -math.inf], [4, 8, 0]),
-        ([math.inf, -math.inf, -math.inf], [8, 0, 4]),
-    ],
-)
-def test_infinite_keys_are_compared_exactly(keys, starts):
-    table = pd.DataFrame({"arrival": 0.0, "sigma": [3.0] * 3, "deadline": 40.0})
-    s = simulate(table, Cluster(2, 1, 1), Policy(lambda tasks: keys, "all"))
-    s.check()
-    assert s.tasks["start"].tolist() == pytest.approx(starts)
 
 
 def test_the_strategies_cover_all_rows_and_switches():
