@@ -4,6 +4,7 @@ import math
 import sys
 from contextlib import nullcontext
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -150,7 +151,7 @@ def test_predictors_by_hand():
 
 
 def test_a_users_predictor_sees_ten_probes_or_with_two_arguments_the_whole_past():
-    """Fifteen probes of four links and a server, one a second; the trace counts the seconds."""
+    """A probe of four links and a server a second, at 0..80; the trace counts the seconds."""
     shapes, seen = [], []
 
     def watch(window):
@@ -158,18 +159,31 @@ def test_a_users_predictor_sees_ten_probes_or_with_two_arguments_the_whole_past(
         return window[:, -1]
 
     def trend(past, times):
+        assert not past.flags.writeable
         seen.append((past.copy(), times.copy()))
         return past[:, -1]
 
-    rows = [(t, 1, 0, 1, 99) for t in (0.0, 14.0)]
+    rows = [(t, 1, 0, 1, 99) for t in (0.0, 80.0)]
     env = grid([100.0], rows, traces=np.arange(1.0, 99), step=1.0)
     for predictor in (watch, trend):
         simulate(env, "Greedy", Reading("ext", 1.0, predictor))
-    assert shapes == [(5, min(k, 10)) for k in range(1, 16)]
-    assert [len(times) for _, times in seen] == list(range(1, 16))
+    assert shapes == [(5, min(k, 10)) for k in range(1, 82)]
+    assert [len(times) for _, times in seen] == list(range(1, 82))
     past, times = seen[-1]
-    assert times.tolist() == list(range(15))
-    assert past.tolist() == [list(range(1, 16))] * 4 + [[0.0] * 15]
+    assert times.tolist() == list(range(81))
+    assert past.tolist() == [list(range(1, 82))] * 4 + [[0.0] * 81]
+
+
+def test_the_times_of_probes_count_from_the_origin_of_the_clock():
+    seen = []
+
+    def note(past, times):
+        seen.append(times)
+        return past[:, -1]
+
+    env = grid([100.0], [(1e6, 1, 0, 1, 2e6)])
+    simulate(env, "Greedy", Reading("ext", 1e5, note))
+    assert seen[-1].tolist() == [1e5 * k - 1e6 for k in range(11)]
 
 
 def test_what_cannot_be_reached_is_no_tie_with_what_can():
@@ -274,6 +288,52 @@ def test_a_view_shows_what_is_known_and_no_more():
             (1, 0.5, [], [False, False], [0, 1], [True, False], 1),
             (2, 1.5, [0], [True, False, False], [0, 1], [True, True, False], 2),
         ]
+
+
+def test_a_view_by_hand():
+    """The second server would end the first request too late: at 1.25 s, it falls back."""
+    views = []
+
+    def watch(view):
+        views.append(view)
+        return int(len(views) == 1)
+
+    env = grid([100.0, 50.0], [(0.25, 75, 150, 1000, 20), (0.5, 0, 0, 100, 99)], server_load=0.25)
+    policy = Policy(watch, 0.4, max_fallbacks=1, exclude_rejecting=True)
+    promised = simulate(env, policy, Reading("ext")).attempts["promised"]
+    wanted = {
+        "row": 0, "now": 1.25, "send": 75, "recv": 150, "work": 1000, "due": 20, "opt": 0.4,
+        "fallbacks": 1, "promised": promised[0], "estimates": [15.5, 28], "sending": [1, 1],
+        "receiving": [2, 2], "performance": [100, 50], "load": [0.25, 0.25], "scheduled": [1, 0],
+        "excluded": [False, True], "submitted": [0.25, 0.5], "server": [1, 0], "returned": [],
+    }  # fmt: skip
+    assert {name: np.asarray(getattr(views[2], name)).tolist() for name in wanted} == wanted
+    assert np.isnan(views[2].completion).tolist() == [True, True]
+    assert views[2].requests.arrival.tolist() == [0.25, 0.5]
+    assert [math.isnan(view.promised) for view in views] == [True, True, False]
+    kept = [(view.sending.tolist(), view.estimates.tolist()) for view in views[:2]]
+    assert kept == [([1, 1], [15.5, 28]), ([0, 0], [1.25, 2.5])]
+
+
+#: Estimates, the target, servers that are excluded, and the server that is chosen; instants are
+#: one within 1e-12 of the time that is estimated.
+CHOICES = [
+    ([10 * (1 + 3e-13), 10], -math.inf, [], 0),
+    ([10 * (1 + 3e-12), 10], -math.inf, [], 1),
+    ([10 * (1 - 3e-13), 10], 20, [], 0),
+    ([10 * (1 - 3e-12), 10], 20, [], 1),
+    ([10 * (1 + 3e-13), 5], 10, [], 0),
+    ([10 * (1 + 3e-12), 5], 10, [], 1),
+    ([5, 10, 7], -math.inf, [0], 2),
+    ([5, 10, 7], 8, [2], 0),
+]
+
+
+@pytest.mark.parametrize(("estimates", "target", "excluded", "chosen"), CHOICES)
+def test_the_best_server_of_given_estimates(estimates, target, excluded, chosen):
+    places = np.arange(len(estimates))
+    view = SimpleNamespace(now=0.0, excluded=np.isin(places, excluded))
+    assert best_server(view, np.array(estimates), target) == chosen
 
 
 def test_a_view_shows_results_in_the_order_of_their_returns():
