@@ -160,8 +160,8 @@ def _write(file: Path, text: str) -> None:
         write_bytes(file, body.encode("ascii"), sync=False)
     except DlsimError as error:
         raise StudyError(
-            f"cannot keep finished cells in {file.parent} ({error}): free some space, or name"
-            " another folder in the environment variable DLSIM_CACHE"
+            f"cannot keep finished cells: {error}, or name another folder in the environment"
+            " variable DLSIM_CACHE"
         ) from error
 
 

@@ -449,7 +449,8 @@ def test_a_full_disk_is_an_error_and_leaves_no_file(cache, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(StudyError, match="No space left on device"):
+    remedy = r"No space left on device.; free some space on the disk and run again, or name"
+    with pytest.raises(StudyError, match=remedy):
         sweep(functions.echo, {"load": [1]}, jobs=1)
     assert [path for path in cache.rglob("*") if path.is_file()] == []
 
