@@ -381,7 +381,7 @@ def _collect_verdicts(
     folder: Path, results: Sequence[NotebookResult]
 ) -> tuple[pd.DataFrame, list[str]]:
     """Collect the verdicts that the notebooks of this batch left, and what cannot be read."""
-    tables, problems = [tabulate([])], []
+    tables, problems = [], []
     for result in results:
         path = folder / "data" / f"{paper_of(result.name)}-claims.csv"
         judges = path.is_file() and not result.name.endswith("-beyond")
@@ -391,7 +391,7 @@ def _collect_verdicts(
             tables.append(read_scorecard(path))
         except InputError as error:
             problems.append(f"{path.name} could not be read: {error}")
-    card = beside_reference(pd.concat(tables, ignore_index=True))
+    card = beside_reference(pd.concat(tables or [tabulate([])], ignore_index=True))
     return with_sentences(card), problems
 
 

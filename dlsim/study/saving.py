@@ -118,8 +118,8 @@ def draw_shipped(table: Path, figure: "Figure", within: tuple[float, float] | No
     if not set(ENDS) <= set(own.columns) or set(own.columns) != set(shipped.columns):
         return
     keys = list(dict.fromkeys([*places_of(own), *places_of(shipped)]))
-    own, shipped = (frame.astype(dict.fromkeys(keys, object)) for frame in (own, shipped))
-    own, shipped = (frame.fillna(dict.fromkeys(keys, "")) for frame in (own, shipped))
+    for frame in (own, shipped):
+        frame[keys] = frame[keys].astype(object).where(frame[keys].notna(), "")
     if within:
         shipped[["low", "high"]] = shipped[["low", "high"]].clip(*within)
     shipped, used, has_drawn = shipped.drop_duplicates(keys), set[tuple[Any, ...]](), False
