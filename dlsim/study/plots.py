@@ -443,7 +443,7 @@ def plot_comparison(comparison: pd.DataFrame, x: str | None = None, ax: Axes | N
         ax.errorbar(
             position[rows.index] + aside,
             middle,
-            [(middle - rows["least"]).fillna(0), (rows["most"] - middle).fillna(0)],
+            rows[["least", "most"]].sub(middle, axis=0).abs().fillna(0).to_numpy().T,
             fmt=look["markers"][rival],
             color=look["palette"][rival],
             capsize=2,
