@@ -15,7 +15,14 @@ from dlsim.explore.controls import NumberList, Slider
 from dlsim.explore.panel import panel
 from dlsim.explore.pictures import new_figure, set_title
 from dlsim.realtime import Cluster, LoadSplit, split_load
-from dlsim.study.plots import INK, bar_legend_entry, draw_bars, line_legend_entry, name_rows
+from dlsim.study.plots import (
+    INK,
+    bar_legend_entry,
+    draw_bars,
+    legend_above,
+    line_legend_entry,
+    name_rows,
+)
 
 #: Most nodes whose rows can be told apart in four pictures.
 MOST_RELEASES = 6
@@ -72,7 +79,7 @@ def idle_time(
         bar_legend_entry("compute", "computes", INK["blue"]),
         line_legend_entry("becomes free", marker="|", color="black", linestyle="none", ms=9, mew=2),
     ]
-    figure.legend(handles=keys, loc="upper right", ncols=len(keys), fontsize=8, borderpad=0.1)
+    legend_above(panels[0], keys, 8)
     return figure, _sentence(splits, release)
 
 

@@ -340,6 +340,15 @@ class TestPanel:
                 steps = (control.default - control.low) / control.step
                 assert steps == pytest.approx(round(steps))
 
+    def test_no_legend_meets_the_sentence_of_a_saved_picture(self, name):
+        """A legend of the whole figure moves to the edge of the larger picture."""
+        figure, _ = explore.PANELS[name].picture()
+        figure.draw_without_rendering()
+        at_the_top = [
+            one for one in figure.legends if one.get_window_extent().y0 > figure.bbox.y1 / 2
+        ]
+        assert at_the_top == []
+
     def test_all_switches_at_once_draw(self, name):
         panel = explore.PANELS[name]
         moved = {switch: options[1] for switch, options in panel.switches.items()}
