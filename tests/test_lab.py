@@ -105,18 +105,6 @@ def test_without_a_record_nothing_is_overwritten(suite, tmp_path):
         assert tree(copy) == before
 
 
-def test_a_line_of_the_record_that_is_damaged_protects_its_file(suite, tmp_path):
-    copy = tmp_path / "copy"
-    copy_notebooks(copy)
-    lines = (copy / RECORD_FILE).read_text().splitlines()
-    (copy / RECORD_FILE).write_text("\n".join([lines[0], *(line[:-9] for line in lines[1:])]))
-    for path in (suite / "notebooks").iterdir():
-        path.write_text("newer")
-    before = tree(copy)
-    assert len(copy_notebooks(copy)["kept"]) == 2
-    assert tree(copy) == before
-
-
 def test_a_copy_that_stopped_half_way_goes_on(suite, tmp_path, monkeypatch):
     copy, written, real = tmp_path / "copy", [], output_folder.write_bytes
 

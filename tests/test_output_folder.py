@@ -209,7 +209,7 @@ def test_a_line_that_follows_one_that_was_cut_is_on_record(home):
 def test_what_is_no_record_makes_no_folder_an_output_folder(home):
     record = home.folder / RECORD_FILE
     with open(record, "a") as stream:
-        stream.write('{"file": 3, "sha256": "0"}\n{"file": ["a"], "sha256": {}}\n')
+        stream.write('{"file": 3, "sha256": "0"}\n{"file": "a", "sha256": {}}\n[3]\n')
     home.write("a.csv", b"ours")
     assert {name for name, _ in home.recorded()} == {"a.csv"}
     record.rename(home.folder.parent / "record")
