@@ -82,7 +82,7 @@ def number(
 
     `rule` replaces the range in the message, in the words of the model.
     """
-    x = value if type(value) in _PLAIN else to_builtin(value)
+    x = to_builtin(value)
     inside = (low < x if above else low <= x) and (x < high if below else x <= high)
     size = abs(x)
     if inside and (MIN_MAGNITUDE <= size <= MAX_MAGNITUDE or x == 0 or size == math.inf):
@@ -107,7 +107,7 @@ def require_positive(**values: Any) -> list[float]:
 
 def whole(name: str, value: Any, low: int = 1, high: float = MAX_COUNT, rule: str = "") -> int:
     """Return a whole number in a range: 3, numpy's 3 or 3.0."""
-    x = value if type(value) in _PLAIN else to_builtin(value)
+    x = to_builtin(value)
     if low <= x <= high and x % 1 == 0:
         return int(x)
     least = f"of at least {low}" if high >= MAX_COUNT and not x > high else f"in {low}..{high}"
