@@ -460,12 +460,7 @@ def parse_row(where: str, given: Any, wanted: Fields) -> Row:
 
 
 def parse_tables(
-    path: StrPath,
-    document: Any,
-    schema: Schema,
-    top: Fields | None = None,
-    first: int = 1,
-    text: str = "",
+    path: StrPath, document: Any, schema: Schema, top: Fields | None, first: int, text: str = ""
 ) -> Row:
     """Return the lists of tables of a document and its `top` fields, all validated.
 

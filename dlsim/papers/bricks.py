@@ -158,7 +158,7 @@ def pair_versions(
     }
 
 
-def subtract_corrected(frame: pd.DataFrame, by: str = "interval") -> pd.DataFrame:
+def subtract_corrected(frame: pd.DataFrame, by: str) -> pd.DataFrame:
     """Subtract, policy by policy, the failure rate with Load Correction from that without."""
     table = by_scheduler(frame, "failure", by)
     return differences(table, pair_versions(table, CORRECTION_PAIRS))

@@ -122,7 +122,7 @@ def average_over_all(frame: pd.DataFrame, values: Expressions) -> pd.DataFrame:
     return there.groupby("replicate").mean().reset_index()
 
 
-def lead_by_size(frame: pd.DataFrame, method: str = "LPRG", rival: str = "G") -> pd.DataFrame:
+def lead_by_size(frame: pd.DataFrame, method: str, rival: str) -> pd.DataFrame:
     """Return the ratio of one method minus that of another on the same platforms, at every K."""
     return average_by_size(frame, {f"{method} - {rival}": f"{method} - {rival}"})
 

@@ -135,11 +135,9 @@ def set_formulas(page: str) -> str:
     return "".join(_FORMULA.sub(formula, text) + tag for text, tag in zip(texts, tags, strict=True))
 
 
-def write_page(
-    home: OutputFolder, notebook: Path, name: str, frame: PageFrame | None = None
-) -> Path:
+def write_page(home: OutputFolder, notebook: Path, name: str, frame: PageFrame) -> Path:
     """Write the page of an executed or failed notebook under a name into a folder of results."""
-    page = page_of(home.folder, notebook, home.folder / name, frame or PageFrame())
+    page = page_of(home.folder, notebook, home.folder / name, frame)
     return home.write(name, page.encode("utf-8", "backslashreplace"))
 
 

@@ -196,7 +196,7 @@ def column_means(values: pd.DataFrame) -> pd.DataFrame:
     return _student(mean, np.where(equal & (n > 1), 0.0, spread), n)
 
 
-def _intervals(values: pd.Series, keys: pd.DataFrame, samples: bool = False) -> pd.DataFrame:
+def _intervals(values: pd.Series, keys: pd.DataFrame, samples: bool) -> pd.DataFrame:
     """Return `keys`, estimate, low, high, n (and values): one row per group, in their order."""
     table = _group_values(values, keys).agg(["mean", "std", "min", "max", "size", "count"])
     equal = table["min"] == table["max"]
