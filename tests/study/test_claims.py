@@ -307,8 +307,7 @@ STATUSES = {
 @pytest.mark.parametrize("status", STATUSES)
 def test_a_theorem_takes_its_statements_status(monkeypatch, status):
     verdict, found = STATUSES[status]
-    rows = {"5.10": {"status": "proved", "gap": ""}}
-    rows["5.1"] = {"status": status, "gap": "needs ST > 0"}
+    rows = {"5.10": ("proved", ""), "5.1": (status, "needs ST > 0")}
     monkeypatch.setattr("dlsim.study.claims._statements", lambda: rows)
     theorem = claim(kind="theorem", statement="5.1")
     judged = judge_claim(theorem, points(OTHER))
