@@ -47,7 +47,7 @@ def read_notebooks(root: Path) -> dict[str, dict[str, Any]]:
 
 def groups_of(book: dict[str, Any]) -> Iterator[Group]:
     """Yield the groups of figures of a notebook, in its order."""
-    figures = {row.id: row for row in load_figures()[1]}
+    figures = {row.id: row for row in load_figures().figures}
     heading = text = ""
     shown = set()
     for cell in book["cells"]:
@@ -84,7 +84,7 @@ def about(name: str, book: dict[str, Any]) -> tuple[str, str]:
     """Return the title of a notebook, and one sentence: what was found, or what it is about."""
     texts = ["".join(cell["source"]) for cell in book["cells"] if cell["cell_type"] == "markdown"]
     title = texts[0].removeprefix("# ").partition("\n")[0]
-    paper = load_figures()[0].get(name.partition("-")[2], {})
+    paper = load_figures().papers.get(name.partition("-")[2], {})
     story = re.search(r"at full scale\b[^:\n]*:\W*(.+)", texts[0], re.S)
     text = paper.get("found") or (story[1] if story else "\n\n".join(texts))
     return title, first_sentence(text)

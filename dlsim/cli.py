@@ -292,7 +292,7 @@ def notebooks_of(names: Sequence[str]) -> list[str]:
     from dlsim.study.results import load_figures, paper_of
 
     there, chosen = list(files.suite_notebooks()), []
-    notebook_of_figure = {row.id: row.notebook for row in load_figures()[1]}
+    notebook_of_figure = {row.id: row.notebook for row in load_figures().figures}
     for name in names:
         asked = paper_of_letter(name)
         by_figure = notebook_of_figure.get(asked)
@@ -373,7 +373,7 @@ def print_topics(args: argparse.Namespace) -> int:
 def _list_figures() -> None:
     from dlsim.study.results import load_figures
 
-    rows = load_figures()[1]
+    rows = load_figures().figures
     print("dlsim reproduce NAME, where NAME is a paper, a notebook or a figure:")
     for notebook in files.suite_notebooks():
         print(f"\n{notebook}")

@@ -265,6 +265,6 @@ def test_a_notebook_gets_the_switches_that_its_paper_knows(capsys, tmp_path, ask
         assert asked["readings"] == expected
     run(capsys, "reproduce", "--reading", "link=shared", "--out", str(tmp_path / "all"))
     shared = {name for name, one in asked["readings"].items() if one == {"link": "shared"}}
-    rows, letters = load_figures()[1], paper_letters()
+    rows, letters = load_figures().figures, paper_letters()
     own = {row.notebook for row in rows if row.paper in (letters["M"], letters["I"])}
     assert shared == own - {"10-theory"}

@@ -155,7 +155,7 @@ def test_the_citation_is_complete_and_names_the_five_papers():
 
 
 def test_the_notebook_of_a_paper_begins_with_what_was_found():
-    figures = load_figures()[1]
+    figures = load_figures().figures
     notebooks = {row.paper: row.notebook for row in reversed(figures)}
     for paper in paper_letters().values():
         name = f"notebooks/{notebooks[paper]}.ipynb"

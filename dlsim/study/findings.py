@@ -232,8 +232,7 @@ def load_findings(path: StrPath | None = None) -> list[Finding]:
         "values?": mapping,
         "holds?": partial(list_of, check=mapping),
     }
-    papers = [*load_figures()[0], "suite"]
-    found = files.read_tables(path, dict.fromkeys(papers, rules))
+    found = files.read_tables(path, dict.fromkeys(load_figures().papers, rules))
     findings = []
     for paper, rows in found.items():
         for row in rows:

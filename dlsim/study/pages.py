@@ -417,7 +417,7 @@ def _record(
 ) -> dict[str, Any]:
     """Return what run.json says of a batch."""
     names = {result.name for result in results}
-    rows = [row for row in load_figures()[1] if row.notebook in names]
+    rows = [row for row in load_figures().figures if row.notebook in names]
     notebooks = []
     for result in results:
         path = os.path.relpath(result.path, folder) if result.path else None
@@ -598,9 +598,9 @@ def show_findings(card: pd.DataFrame, out: StrPath) -> Any:
 
     The verdicts are those that `read_scorecards` returns for the folder.
     """
-    papers, found = load_figures()[0], []
+    papers, found = load_figures().papers, []
     every = claims_beside(card)
-    notebooks = {row.paper: row.notebook for row in reversed(load_figures()[1])}
+    notebooks = {row.paper: row.notebook for row in reversed(load_figures().figures)}
     for paper, title in _titles(every).items():
         about, rows = papers[paper], [row for row in every if row["paper"] == paper]
         leads = [row for row in rows if row["id"] in about["claims"]]
@@ -641,7 +641,7 @@ def show_figures(card: pd.DataFrame, out: StrPath) -> Any:
 def show_claims(card: pd.DataFrame, out: StrPath) -> Any:
     """Show all claims in one folded table, the verdict of a run beside that at full scale."""
     folder, rows = Path(out), claims_beside(card)
-    figures = {row.id: row for row in load_figures()[1]}
+    figures = {row.id: row for row in load_figures().figures}
     notebooks = {row.paper: row.notebook for row in reversed(figures.values())}
     for row in rows:
         figure = figures.get(row["figure"])
@@ -698,7 +698,7 @@ def _card_of(row: FigureRow, every: Sequence[Any], folder: Path) -> dict[str, An
 
 def _titles(every: Sequence[Any]) -> dict[str, str]:
     """Return the title of every paper that has verdicts, by its key."""
-    papers = load_figures()[0]
+    papers = load_figures().papers
     return {row["paper"]: _title_of(row["paper"], papers) for row in every}
 
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
@@ -62,6 +62,13 @@ class FigureRow:
     why: str = ""
 
 
+class Figures(NamedTuple):
+    """What data/figures.toml holds: of every paper, by key, its title and more; and the rows."""
+
+    papers: dict[str, dict[str, Any]]
+    figures: list[FigureRow]
+
+
 _NEEDED = dict.fromkeys(("id", "paper", "printed", "title", "notebook"), partial(text, blank=False))
 _FIELDS = files.field_rules(FigureRow, **_NEEDED, status=partial(one_of, options=FIGURE_STATUSES))
 
@@ -77,19 +84,19 @@ def paper_of(notebook: str) -> str:
 
 def paper_letters() -> dict[str, str]:
     """Return the papers by the letters that notebooks and README use, such as M for mcdf."""
-    papers = load_figures()[0]
+    papers = load_figures().papers
     return {str(row["letter"]): name for name, row in papers.items() if "letter" in row}
 
 
-def load_figures(path: StrPath | None = None) -> tuple[dict[str, dict[str, Any]], list[FigureRow]]:
-    """Read title and source of every paper by key, and the table of all their figures."""
+def load_figures(path: StrPath | None = None) -> Figures:
+    """Read the papers and the table of all their figures, by default from data/figures.toml."""
     path = files.shared_file("data/figures.toml") if path is None else path
     found = files.read_tables(path, {"figure": _FIELDS}, {"papers?": mapping})
     papers, figures = found.get("papers", {}), []
     for row in found.get("figure", []):
         one_of(f"{row.where}: paper", row["paper"], papers)
         figures.append(FigureRow(**row))
-    return papers, figures
+    return Figures(papers, figures)
 
 
 # ------------------------------------------------------------------ a figure as a picture

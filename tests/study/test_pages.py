@@ -205,7 +205,7 @@ def test_of_a_widget_a_page_shows_the_pictures_that_it_holds(tmp_path):
 def test_the_first_screen_says_what_was_found(whole):
     _, page = whole
     first = page.text[: page.text.index("Verdict at full scale")]
-    papers = [about for about in load_figures()[0].values() if "claims" in about]
+    papers = [about for about in load_figures().papers.values() if "claims" in about]
     assert re.findall(r"Paper (\w): ", first)[:5] == [about["letter"] for about in papers]
     for about in papers:
         assert set(about["claims"]) <= {claim.id for claim in load_claims()}
@@ -233,7 +233,7 @@ def test_the_page_shows_every_claim_and_figure(whole):
     for row in verdicts().to_dict("records"):
         assert f"claim-{row['id']}" in page.ids
         assert describe_comparisons(row) in table
-    for row in load_figures()[1]:
+    for row in load_figures().figures:
         assert row.title in page.text
         assert (row.id in page.ids) == (row.notebook == "20-mcdf"), row.id
     row = page.whole[page.whole.index('id="claim-mcdf-1"') :].partition("</tr>")[0]
@@ -336,7 +336,7 @@ def test_verdicts_are_shown_where_nothing_was_run(tmp_path, monkeypatch):
     assert found.count("<img") == found.count("data:image/png;base64,") == 5
     assert "in this run" not in found
     shown = pages.show_figures(card, tmp_path).data
-    assert f"{len(load_figures()[1])} figures and tables are not part" in shown
+    assert f"{len(load_figures().figures)} figures and tables are not part" in shown
 
 
 def test_asking_for_the_commit_writes_nothing_into_the_checkout(tmp_path, monkeypatch):

@@ -57,7 +57,7 @@ def verdicts():
 
 
 def test_every_figure_of_ours_is_drawn_by_its_notebook():
-    for row in load_figures()[1]:
+    for row in load_figures().figures:
         if row.status == "beyond":
             cells = json.loads((NOTEBOOKS / f"{row.notebook}.ipynb").read_text())["cells"]
             source = "".join("".join(c["source"]) for c in cells if c["cell_type"] == "code")

@@ -227,7 +227,7 @@ def test_the_inventory_names_what_runs_and_what_shows_it():
     table = pd.read_csv(shared_file("data/papers/cpu-gpu-mechanisms.csv"), keep_default_na=False)
     assert len(table) == 22
     assert table["mechanism"].is_unique
-    shown = {row.id.removeprefix(f"{KEY}-") for row in load_figures()[1] if row.paper == KEY}
+    shown = {row.id.removeprefix(f"{KEY}-") for row in load_figures().figures if row.paper == KEY}
     assert set(table["shown by"]) <= {*shown, ""}
     for module, name in table["runs in"].str.rsplit(".", n=1):
         assert hasattr(importlib.import_module(f"dlsim.cpugpu.{module}"), name), (module, name)
