@@ -156,10 +156,8 @@ def _work_conserving_rules(schedule: ScheduleArrays) -> Iterator[TestedRule]:
 
 def _start_rules(schedule: ScheduleArrays, line: Indices) -> Iterator[TestedRule]:
     """Yield whether tasks start as soon as they may; `line` holds the tasks that ran, by start."""
-    start, arrival, estimate = (
-        column[line] for column in (schedule.start, schedule.arrival, schedule.estimate)
-    )
-    sent = _link_free_times(schedule)[line]
+    start, arrival = schedule.start[line], schedule.arrival[line]
+    estimate, sent = schedule.estimate[line], _link_free_times(schedule)[line]
     early = schedule.policy.partition not in STARTS_TOGETHER
     if schedule.policy.nodes == "all" and not early:
         before = np.concatenate([[-np.inf], np.fmax(estimate, sent)])[: len(line)]
@@ -261,15 +259,11 @@ def _piece_rules(schedule: ScheduleArrays) -> Iterator[TestedRule]:
         ("admitted", "any", "a task is admitted if one of its pieces is"),
         ("missed", "any", "a task misses its deadline if one of its pieces does"),
     ):
-        found, wanted = (
-            column.to_numpy(float)
-            for column in (schedule.result.tasks[name], by_task[name].agg(how))
-        )
+        found = schedule.result.tasks[name].to_numpy(float)
+        wanted = by_task[name].agg(how).to_numpy(float)
         yield rule, schedule.index, (found == wanted) | (np.isnan(found) & np.isnan(wanted))
-    inner, same = (
-        Chunks.from_table(parts.chunks, parts.tasks.index),
-        np.zeros(len(task), dtype=bool),
-    )
+    inner = Chunks.from_table(parts.chunks, parts.tasks.index)
+    same = np.zeros(len(task), dtype=bool)
     if len(inner.times) == len(same):
         same = task == np.append(owners, -1)[inner.task_and_node[:, TASK_COLUMN]]
         same &= chunks.task_and_node[:, NODE_COLUMN] == inner.task_and_node[:, NODE_COLUMN]

@@ -406,10 +406,8 @@ def planned_tasks(core: SimpleNamespace, how: Indices, times: Floats) -> tuple[A
 
     `how` has the nodes, kind and rounds of each task, `times` its size, start and estimate.
     """
-    tasks, planned = (
-        zero_recarray(len(how), core.state.TASK),
-        zero_recarray(len(how), core.state.ENTRY),
-    )
+    tasks = zero_recarray(len(how), core.state.TASK)
+    planned = zero_recarray(len(how), core.state.ENTRY)
     tasks["sigma"], planned["task"] = times[:, 0], np.arange(len(how))
     planned["nodes"], planned["kind"], planned["rounds"] = how.T
     planned["start"], planned["end"] = times[:, 1], times[:, 2]

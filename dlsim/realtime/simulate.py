@@ -201,10 +201,8 @@ def run_policy(setup: RunSetup, offered_task: int = -1, count_iits: bool = False
             return run._replace(admitted=run.done["nodes"] > 0)
         state = core.state.fresh_state(tasks, rules, table, span)
         if not policy.admission:
-            waiting, drop = (
-                zero_recarray(count, core.state.NODE_BLOCK),
-                setup.reading.late == "drop",
-            )
+            waiting = zero_recarray(count, core.state.NODE_BLOCK)
+            drop = setup.reading.late == "drop"
             if rules.order == orders.DEADLINE_ORDER:
                 tasks["rank"] = deadline_ranks(tasks["due"], span)
             core.loop.run_all_admitted(waiting, drop, run.done, state)

@@ -109,10 +109,8 @@ class TaskRun:
 
     def _next_instant(self, node_failures: dict[int, float]) -> float:
         """Return when the next attempt ends or the next node dies."""
-        ends, waiting = (
-            [attempt.end for attempt in self.running.values()],
-            self.scheduler.state.main,
-        )
+        ends = [attempt.end for attempt in self.running.values()]
+        waiting = self.scheduler.state.main
         if not ends and not (node_failures and waiting):
             raise InputError(
                 f"policy {self.setting.policy.name} leaves {len(waiting)} tasks waiting for ever: "

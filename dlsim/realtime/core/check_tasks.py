@@ -29,12 +29,9 @@ TASK_RULES = (
     "a guaranteed task's estimate meets its deadline",
 )
 #: Places of the rules.
-(BLANK, FINITE_TIMES, REFUSED_RUNS, REFUSED_MISSES, ADMITTED_RUNS, ALL_ADMITTED, NODE_COUNT) = (
-    range(7)
-)
-(AFTER_ARRIVAL, MISSED, IN_TIME, EXECUTION_TIME, NOT_AFTER_ESTIMATE, ESTIMATE_HOLDS, PROMISE) = (
-    range(7, 14)
-)
+(BLANK, FINITE_TIMES, REFUSED_RUNS, REFUSED_MISSES, ADMITTED_RUNS, ALL_ADMITTED) = range(6)
+(NODE_COUNT, AFTER_ARRIVAL, MISSED, IN_TIME, EXECUTION_TIME, NOT_AFTER_ESTIMATE) = range(6, 12)
+(ESTIMATE_HOLDS, PROMISE) = range(12, 14)
 
 
 # --- tolerances, as in `dlsim.rounding` -----------------------------------------------------------
@@ -74,12 +71,8 @@ def note_task(holds, rule, row, broken):
 @compiled(inline=True)
 def check_words(row, tasks, model, broken):
     """Check that the entries of a task agree on whether it ran, was refused and was late."""
-    ran, refused, missed, n = (
-        tasks.ran[row],
-        tasks.refused[row],
-        tasks.missed[row],
-        tasks.nodes[row],
-    )
+    ran, refused = tasks.ran[row], tasks.refused[row]
+    missed, n = tasks.missed[row], tasks.nodes[row]
     estimate, completion = tasks.estimate[row], tasks.completion[row]
     is_blank = not ran and n == 0 and math.isnan(estimate) and math.isnan(completion)
     note_task(ran or is_blank, BLANK, row, broken)

@@ -262,29 +262,23 @@ def optimal_completion(pool, groups, sigma, part, time_per_unit):
         nodes += pool[k].nodes
         waits = waits + pool[k].nodes * (pool[k].time - origin)
     end = max((sigma * time_per_unit[1] + waits) / nodes, pool[low - 1].time - origin)
-    heads = groups + 1
+    most_runs = groups + 1
     while True:
-        data, slope, count = sigma, 0 * sigma, 0
+        data, slope, runs = sigma, 0 * sigma, 1
         head, run = 0 * end, 0
         for k in range(low):
             time = pool[k].time - origin
             if run > 0 and time > head + (end - head) * send_fraction(run, part, time_per_unit):
-                data, slope, count = (
-                    data + head / time_per_unit[run],
-                    slope + 1 / time_per_unit[run],
-                    count + 1,
-                )
-                head, run = time, 0
+                data = data + head / time_per_unit[run]
+                slope = slope + 1 / time_per_unit[run]
+                head, run, runs = time, 0, runs + 1
             run += pool[k].nodes
-        data, slope, count = (
-            data + head / time_per_unit[run],
-            slope + 1 / time_per_unit[run],
-            count + 1,
-        )
+        data = data + head / time_per_unit[run]
+        slope = slope + 1 / time_per_unit[run]
         end = max(end, data / slope)
-        if count >= heads or count == 1:
+        if runs >= most_runs or runs == 1:
             return origin + end, nodes, low
-        heads = count
+        most_runs = runs
 
 
 @compiled

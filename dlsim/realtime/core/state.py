@@ -148,12 +148,7 @@ def fresh_state(
     counters.idle, counters.span = n, span
     after_plan.span, after_plan.end_planned = span, -1
     single = n if rules.partition > BY_OPR else 0
-    chosen, idle = (
-        Pool(releases, size)
-        for releases, size in zip(
-            zero_recarray((2, groups), NODE_BLOCK), zero_recarray(2, POOL_SIZE), strict=True
-        )
-    )
+    chosen, idle = map(Pool, zero_recarray((2, groups), NODE_BLOCK), zero_recarray(2, POOL_SIZE))
     return HeadNodeState(
         tasks=tasks,
         rules=rules_record(rules),
