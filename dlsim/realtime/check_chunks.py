@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dlsim.compiled import CORES, time_offset
 from dlsim.realtime.core import check_chunks as rules
 from dlsim.realtime.formulas import opr_table, span_of, time_table
-from dlsim.realtime.model import IN_ROUNDS, SPLIT_KINDS, Indices, StateView
+from dlsim.realtime.model import IN_ROUNDS, SPLIT_KINDS, Indices, state_view
 from dlsim.rounding import MAX_ULPS, RELATIVE_ROUNDING, TABLE_ULPS, times_equal
 from dlsim.rules import TestedRule
 from dlsim.validate import Floats
@@ -95,9 +95,8 @@ class ScheduleArrays:
         self.result, tasks = result, result.tasks
         self.cluster, self.policy, self.reading = result.cluster, result.policy, result.reading
         self.submitted, self.negotiate, self.index = result.submitted, result.negotiate, tasks.index
-        self.arrival, self.sigma, self.deadline = float_columns(
-            tasks, "arrival", "sigma", "deadline"
-        )
+        given = "arrival", "sigma", "deadline"
+        self.arrival, self.sigma, self.deadline = float_columns(tasks, *given)
         times = "start", "estimate", "completion"
         self.start, self.estimate, self.completion = float_columns(tasks, *times)
         self.nodes = tasks["nodes"].to_numpy()
@@ -338,17 +337,7 @@ def _first_other_share(
     for first in np.flatnonzero(np.diff(task, prepend=-1)):
         row = chunks.rows[task[first]]
         n = int(schedule.nodes[row])
-        state = StateView(
-            n,
-            0,
-            cluster.nodes,
-            cluster.cms,
-            cluster.cps,
-            cluster.st,
-            cluster.sc,
-            *table[:2],
-            *table[3:5],
-        )
+        state = state_view(cluster, table, n, 0)
         sent = slice(first, first + n)
         given[sent] = ask(float(schedule.sigma[row]), release[sent] - schedule.origin, state)
     same = times_equal(chunks.times[:, rules.ALPHA], given, 1.0, slack=RELATIVE_ROUNDING)

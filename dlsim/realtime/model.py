@@ -425,6 +425,13 @@ class StateView(NamedTuple):
     dc_offset: NDArray[np.float64]
 
 
+def state_view(costs: Any, table: Any, idle: int, waiting: int) -> StateView:
+    """Return the view of a cluster by its costs and its `dlsim.realtime.formulas.TimeTable`."""
+    numbers = costs.nodes, costs.cms, costs.cps, costs.st, costs.sc
+    times = table.time_per_unit, table.setup_time, table.dc_slope, table.dc_offset
+    return StateView(int(idle), int(waiting), *numbers, *times)
+
+
 @dataclass(frozen=True)
 class Policy(NamedRecord):
     """What an algorithm decides, as data.

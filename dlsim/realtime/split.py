@@ -16,16 +16,7 @@ from dlsim.realtime import model
 from dlsim.realtime.core import nodes as node_rules
 from dlsim.realtime.core import orders, splits
 from dlsim.realtime.formulas import SIZE, TimeTable, time_table
-from dlsim.realtime.model import (
-    MOST_ROUNDS,
-    RULES,
-    SPLIT_KINDS,
-    Cluster,
-    Policy,
-    Reading,
-    StateView,
-    TaskView,
-)
+from dlsim.realtime.model import MOST_ROUNDS, RULES, SPLIT_KINDS, Cluster, Policy, Reading, TaskView
 from dlsim.user_code import UserFunction
 from dlsim.validate import Floats, instance, number, unwrap_scalar
 
@@ -39,23 +30,6 @@ def core_for(policy: Policy, engine: str, tasks: int) -> AbstractContextManager[
 
 
 # --- functions of a user, as the core calls them
-
-
-def _state_view(rules: Any, table: TimeTable, idle: int, waiting: int) -> StateView:
-    """Return the view of the cluster that a user's function gets."""
-    return StateView(
-        int(idle),
-        int(waiting),
-        rules.nodes,
-        rules.cms,
-        rules.cps,
-        rules.st,
-        rules.sc,
-        table.time_per_unit,
-        table.setup_time,
-        table.dc_slope,
-        table.dc_offset,
-    )
 
 
 def _number_rule(user: UserFunction) -> Callable[..., float]:
@@ -76,7 +50,7 @@ def _number_rule(user: UserFunction) -> Callable[..., float]:
         arrival, sigma, due = float(one.arrival), float(one.sigma), float(one.due)
         task = TaskView(arrival, sigma, due - arrival, due, int(one.requested), fewest)
         nodes = [int(n)] if user.kind == "order" else []
-        now, state = float(t), _state_view(rules, table, idle, waiting)
+        now, state = float(t), model.state_view(rules, table, idle, waiting)
         at_instant = functools.partial("at {:g}".format, now)
         given, found = user.call(row, at_instant, task, *nodes, now, state)
         value = float(found[0]) if len(found) == 1 else math.nan
@@ -102,7 +76,7 @@ def _share_rule(user: UserFunction) -> Callable[..., Floats]:
         row: int, sigma: float, release: Floats, n: int, rules: Any, table: TimeTable
     ) -> Floats:
         released = release[:n].copy()
-        state = _state_view(rules, table, n, 0)
+        state = model.state_view(rules, table, n, 0)
         on_nodes = functools.partial(_say_releases, released)
         given, found = user.call(row, on_nodes, float(sigma), released, state)
         if len(found) != n or not found.min() > 0:
