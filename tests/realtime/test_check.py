@@ -287,6 +287,14 @@ def test_a_broken_rule_is_named_at_both_speeds(rule, s, monkeypatch):
         assert "np." not in said
 
 
+def test_the_first_task_that_keeps_a_node_or_the_link_too_long_is_named():
+    """From 4 to 10 tasks 1 and 2 compute, here on one node; tasks 0 and 1 are sent from 0 on."""
+    kept = forged(SPREAD, SPREAD.chunks.assign(node=[0, 1, 0, 0]))
+    for s, task in ((kept, 1), (forged(APART, reading=SHARED.reading), 0)):
+        with pytest.raises(ScheduleError, match=rf"at (once|a time): broken by task {task} "):
+            s.check()
+
+
 def test_strict_refuses_shares_that_are_not_positive():
     with pytest.raises(ScheduleError, match=r"^every share is positive: broken by task 0 \(FIFOAN"):
         ran("FIFOAN", [[0, 21, 40]], COSTLY).check(strict=True)
