@@ -242,14 +242,14 @@ def simulate_jobs(
     decisions, instants, turns = zip(*moves, strict=True)
     none = (math.nan,) * len(machine.devices)
     return Trace(
-        offset,
-        np.array([decision.device for decision in decisions]),
-        np.array(turns),
-        np.array(instants),
-        np.array(loop.start),
-        np.array(loop.completion),
-        [decision.rule for decision in decisions],
-        np.array([decision.predicted_finish or none for decision in decisions]),
+        time_offset=offset,
+        device=np.array([decision.device for decision in decisions]),
+        turn=np.array(turns),
+        decided=np.array(instants),
+        start=np.array(loop.start),
+        completion=np.array(loop.completion),
+        rules=[decision.rule for decision in decisions],
+        predicted_finish=np.array([decision.predicted_finish or none for decision in decisions]),
     )
 
 

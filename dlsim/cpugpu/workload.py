@@ -402,13 +402,13 @@ def read_job_table(jobs: pd.DataFrame, machine: Machine, ignore: Collection[str]
         )
     app_names = pd.Index(app_names, dtype="str")
     return JobTable(
-        jobs.index,
-        arrival,
-        app_names,
-        app,
-        np.where(has_version, declared, np.nan),
-        has_version,
-        realised,
-        machine.gpus,
-        machine.cpus,
+        labels=jobs.index,
+        arrival=arrival,
+        app_names=app_names,
+        app=app,
+        declared=np.where(has_version, declared, np.nan),
+        has_version=has_version,
+        realised=realised,
+        gpus=machine.gpus,
+        cpus=machine.cpus,
     )

@@ -257,21 +257,21 @@ class TaskRun:
             data = mapreduce_job.reduce_partition(job, runs, cls)
         decision, *_ = self.scheduler.moves[task]
         self.running[device] = attempt = Attempt(
-            kind,
-            number,
-            self.tries[task],
-            device,
-            node,
-            now,
-            now + seconds * min(part, 1.0),
-            self.size_of(task),
-            remote,
-            "lost" if part <= 1 else "done",
-            decision.rule,
-            decision.predicted_finish[place] if decision.predicted_finish else math.nan,
-            task,
-            seconds,
-            data,
+            kind=kind,
+            number=number,
+            attempt=self.tries[task],
+            device=device,
+            node=node,
+            start=now,
+            end=now + seconds * min(part, 1.0),
+            size=self.size_of(task),
+            remote=remote,
+            outcome="lost" if part <= 1 else "done",
+            rule=decision.rule,
+            predicted=decision.predicted_finish[place] if decision.predicted_finish else math.nan,
+            task=task,
+            seconds=seconds,
+            data=data,
         )
         self.attempts.append(attempt)
         self.tries[task] += 1
