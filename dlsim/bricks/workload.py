@@ -230,11 +230,6 @@ LAWS = (RequestLaw, BackgroundLaw, NetworkLaw)
 INPUT_SWITCHES = {name: options for law in LAWS for name, options in law.switches().items()}
 
 
-def default_options() -> dict[str, Any]:
-    """Return the fields of all laws with their defaults: the options of `Environment.random`."""
-    return {one.name: one.default for law in LAWS for one in fields(law)}
-
-
 def sort_options(options: dict[str, Any]) -> tuple[RequestLaw, BackgroundLaw, NetworkLaw]:
     """Return the laws in which some options of `Environment.random` are not the default.
 
@@ -243,12 +238,11 @@ def sort_options(options: dict[str, Any]) -> tuple[RequestLaw, BackgroundLaw, Ne
     InputError
         For an option that no law has, or a value that its law refuses.
     """
-    known = default_options()
+    law_of = {one.name: law for law in LAWS for one in fields(law)}
     for name in options:
-        validate.one_of("option of Environment.random", name, sorted(known))
-    names = ({one.name for one in fields(law)} for law in LAWS)
+        validate.one_of("option of Environment.random", name, sorted(law_of))
     request, background, network = (
-        {name: options[name] for name in some & options.keys()} for some in names
+        {name: value for name, value in options.items() if law_of[name] is law} for law in LAWS
     )
     return RequestLaw(**request), BackgroundLaw(**background), NetworkLaw(**network)
 
