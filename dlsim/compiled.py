@@ -210,7 +210,7 @@ class Core:
 CORES = {
     # 1,000 tasks uncompiled take about as long as loading the compiled core
     "realtime": Core("dlsim.realtime.core", work=1_000, seconds=20),
-    # applications times clusters: G takes at most .05 s on 5 clusters, .34 s on 20
+    # applications times clusters: G mostly takes less than .05 s on 5 clusters, .4 s on 20
     "steady": Core("dlsim.steady.core", work=1_000, seconds=3),
     # microseconds: an hour of the paper's 40 servers takes .2 s, a day 3 s
     "bricks": Core("dlsim.bricks.core", work=1_500_000, seconds=20),

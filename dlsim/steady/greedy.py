@@ -24,8 +24,8 @@ from dlsim.steady.result import Allocation, scale_to_feasible
 #: Work (A, K) and whole connections (K, K).
 WorkAndConnections = tuple[Floats, Ints]
 
-#: Turns of G times clusters that "auto" takes uncompiled, in about a second; the platforms drawn by
-#: Table 1 need at most 150,000 on 20 clusters, one with thin connections may need a million turns.
+#: Turns of G times clusters that "auto" takes uncompiled, in about a second. Most platforms that
+#: Table 1 draws with 20 clusters need fewer; thin connections may make it a million turns.
 UNCOMPILED_TURNS = 200_000
 
 

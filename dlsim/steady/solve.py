@@ -225,8 +225,8 @@ def solve(
         How the paper is understood; the default reading if None.
     engine : {"auto", "compiled", "python"}
         The same greedy steps (in G, LPRG and MILP) at two speeds: compiled, which takes some 3 s
-        once per version, or uncompiled, as "auto" takes small platforms: at most .34 s for 20
-        clusters, about a second in a process.
+        once per version, or uncompiled. "auto" takes small platforms uncompiled, for about a second
+        in a process, and goes on compiled where G needs many steps.
     seed : int or SeedSequence
         Of LPRR's draws, also where MILP starts from it; the others draw nothing.
     most_nodes : int

@@ -18,8 +18,7 @@ _Flags = NDArray[np.bool_]
 #: Below this part of its first amount, a resource counts as used up.
 EXHAUSTED = 1e-9
 #: After so many steps their size doubles, and again after each `STEPS_PER_DOUBLING`: G ends even
-#: where a step is smaller than the rounding error of what is left. Of 450 platforms drawn by the
-#: paper's Table 1 the longest run takes 699,085 steps.
+#: where a step is smaller than the rounding error of what is left.
 STEPS_OF_PRINTED_SIZE, STEPS_PER_DOUBLING = 2**20, 2**16
 #: Entries of `Remaining.counters`.
 TURN_COUNT, STEP_COUNT = range(2)
