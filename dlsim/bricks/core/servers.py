@@ -46,14 +46,6 @@ def finish_background(server, job, free, env):
     return start, finish_service(server, start, size_of(job, env.background.sizes), env)
 
 
-@compiled
-def serve_in_turn(times, service, free):
-    """Return when a queue is free after jobs of equal service that arrive at these times."""
-    for time in times:
-        free = max(free, time) + service
-    return free
-
-
 @compiled(inline=True)
 def absorb_background(server, time, env, state):
     """Queue the background jobs that arrive at a server up to a time."""
@@ -63,7 +55,9 @@ def absorb_background(server, time, env, state):
         service = env.background.sizes[0] / env.performance[server]
         latest, times = deadline_with_tolerance(time, service), env.background.times
         last = job + np.searchsorted(times[job:last], latest, side="right")
-        free, job = serve_in_turn(times[job:last], service, free), last
+        for arrival in times[job:last]:
+            free = max(free, arrival) + service
+        job = last
     while job < last and arrives_by(time, server, job, env):
         _, free = finish_background(server, job, free, env)
         job += 1
