@@ -295,21 +295,6 @@ def test_the_scorecard_waits_for_the_others_to_end(tmp_path, monkeypatch):
     assert [result.name for result in done] == names
 
 
-def test_a_scorecard_reads_verdicts_and_the_names_of_notebooks_and_figures(tmp_path):
-    home = OutputFolder(tmp_path).acquire()
-    job = notebooks._Job(tmp_path / "90-scorecard.ipynb", home, {}, 1.0, {}, None)
-    digests = [notebooks._results_digest(job)]
-    for name in ("data/mcdf-claims.csv", "figures/mcdf-fig4.png", "notebooks/20-mcdf.ipynb"):
-        home.write(name, b"1")
-        digests.append(notebooks._results_digest(job))
-    home.write("data/mcdf-claims.csv", b"2")
-    digests.append(notebooks._results_digest(job))
-    assert len(set(digests)) == 5
-    for name in ("data/mcdf-fig4.csv", "figures/mcdf-fig4.png", "notebooks/90-scorecard.ipynb"):
-        home.write(name, b"2")
-    assert notebooks._results_digest(job) == digests[-1]
-
-
 # ---------------------------------------------------------------- limits and interrupts
 
 

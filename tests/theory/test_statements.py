@@ -1,4 +1,4 @@
-"""Every statement is proved, and no wrong variant of it is."""
+"""Every statement is proved, and no plausible error in its place is."""
 
 import csv
 import itertools
@@ -13,10 +13,10 @@ from dlsim.errors import InputError
 from dlsim.files import shared_file
 from dlsim.steady.independent_set import independent_set_platform
 from dlsim.theory import ProofError, symbols
-from dlsim.theory.relations import Every, Iff, Relation, eq, ge, gt, le, lt
+from dlsim.theory.relations import Iff, eq, ge, gt, le, lt
 from dlsim.theory.statements import STATUSES
 from dlsim.theory.steps import Line
-from tests.helpers.scale import TRIES_ALL, some_of
+from tests.helpers.scale import TRIES_ALL
 from tests.helpers.theory_points import COMMON, WITNESSES, holds_at, point_of
 
 #: What each statement is found to be, by the papers alone.
@@ -79,7 +79,7 @@ def test_hypotheses_and_goals_hold_together_at_a_point():
             assert holds_at(claim, point_of(one)), (one.key, claim)
 
 
-# ------------------------------------------------------------------ wrong variants
+# ------------------------------------------------------------------ what is not so
 
 
 def refuses(one, goals, allowed=None):
@@ -89,56 +89,6 @@ def refuses(one, goals, allowed=None):
     except ProofError:
         return True
     return False
-
-
-def wrong_relations(relation):
-    """Relations that are false wherever this one is true, and strict ones for weak ones."""
-    if relation.sign == "=":
-        yield eq(relation.left, relation.right + 1)
-        yield eq(relation.left + 1, relation.right)
-        yield gt(relation.left, relation.right)
-        yield lt(relation.left, relation.right)
-    else:
-        yield relation.negated
-        if relation.sign in "<>" or relation.free_symbols:
-            yield eq(relation.left, relation.right)
-        swapped = relation.right, relation.left
-        yield Relation(
-            swapped[0], {"<=": "<", ">=": ">"}.get(relation.sign, relation.sign), swapped[1]
-        )
-        if relation.sign in ("<=", ">=") and relation.free_symbols:  # strict for weak
-            yield Relation(relation.left, relation.sign[0], relation.right)
-
-
-def wrong_variants(goal):
-    """Wrong variants of a goal."""
-    if isinstance(goal, Relation):
-        yield from wrong_relations(goal)
-    elif isinstance(goal, Every):
-        for relation in wrong_relations(goal.relation):
-            yield Every(relation, goal.index, goal.low, goal.high)
-        yield Every(goal.relation, goal.index, goal.low, goal.high + 1)
-    else:
-        first, second = goal.first, goal.second
-        yield Iff(first, Relation(second.left + 1, second.sign, second.right))
-        yield Iff(first, Relation(second.left, second.sign, second.right + 1))
-        yield Iff(Relation(first.left + 1, first.sign, first.right), second)
-        if second.sign != "=":
-            yield Iff(first, second.negated)
-            strict = second.sign.strip("=")
-            other = strict if "=" in second.sign else strict + "="
-            yield Iff(first, Relation(second.left, other, second.right))
-
-
-def test_wrong_variants_are_refused():
-    for key, one in STATEMENTS.items():
-        variants = [
-            (place, wrong) for place, goal in enumerate(one.goals) for wrong in wrong_variants(goal)
-        ]
-        assert len(variants) >= 3, key
-        for place, wrong in some_of(variants):
-            goals = [*one.goals[:place], wrong, *one.goals[place + 1 :]]
-            assert refuses(one, goals), f"{key}: {wrong} was proved"
 
 
 n, k, j, beta, phi, sigma, w, Delta, x = (
