@@ -231,7 +231,6 @@ def test_counts_of_whole_numbers_with_many_ties_are_the_twins():
             found = differences(records, s) + count_differences(records, s)
             assert found == [], (k, policy, reading, instance)
             counted += records.counts["replanned"][0]
-    print(f"{counted} inserted idle times")
     assert counted > 100
 
 
@@ -246,7 +245,6 @@ def test_every_decision_is_the_twins(policy):
         assert found == [], (k, policy, reading, instance)
         uneven += sum(r.nodes > 1 and r.start < r.chunks[-1].send_start for r in records)
         refused += sum(not r.admitted for r in records)
-    print(f"{policy}: {count} instances, {uneven} tasks on several nodes, {refused} refused")
     assert uneven > 0
     assert refused > 0
 
@@ -271,7 +269,6 @@ def test_a_long_line_is_the_twins(policy):
         assert found == [], (k, policy, reading, instance)
         ran = [(rows[i][0], r.start) for i, r in enumerate(records) if r.admitted]
         waited = max(waited, *(sum(a <= t < s for a, s in ran) for t, _ in ran), 0)
-    print(f"{policy}: up to {waited} in line")
     assert waited > 8
 
 
@@ -293,7 +290,7 @@ BESIDE = {"count_single": {"scope": "all"}, "mn_order": {"backfill": "on"}}
 @pytest.mark.parametrize("switch", inserted.DEFAULTS)
 def test_every_switch_alone_is_the_twins(switch):
     """One switch changed on the same instances: it agrees, and it matters somewhere."""
-    moved = count = 0
+    moved = 0
     for policy in some_of(ACTS_ON.get(switch, IN_LINE), 0.5 * max(1, LONG)):
         for k in range(scale_count(6, LONG, least=1)):
             base = BESIDE.get(switch, {})
@@ -306,8 +303,6 @@ def test_every_switch_alone_is_the_twins(switch):
                 assert found == [], (k, policy, reading, instance)
                 counted = records.counts is not None and records.counts != default.counts
                 moved += counted or rows_of(records) != rows_of(default)
-                count += 1
-    print(f"{switch}: {count} instances, moved {moved}")
     assert moved > 0
 
 

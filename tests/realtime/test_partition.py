@@ -70,7 +70,6 @@ def test_hand_case_with_set_up():
 
 
 def test_execution_times_cost_derivatives_and_shares():
-    count = 0
     for cluster in random_clusters("times", scale_count(300)):
         costs, sigma = exact(cluster), random.Random(repr(cluster)).choice([1, 100, 0.37, 1e4])
         table = p.opr_table(cluster)
@@ -84,8 +83,6 @@ def test_execution_times_cost_derivatives_and_shares():
             scale = max(1, *(abs(float(a)) for a in wanted_alpha))
             worst = max(abs(a - float(b)) for a, b in zip(alpha, wanted_alpha, strict=True))
             assert worst <= 1e-13 * n * scale, (cluster, sigma, n)
-            count += 1
-    print(f"{count} execution times")
 
 
 def test_the_fastest_count():
@@ -129,7 +126,6 @@ def test_deadlines_of_exactly_the_execution_time(start):
                 short = fewest_nodes(sigma, time - 2 * slack, cluster, start)
                 assert short == 0 or short > n, (cluster, sigma, n)
                 count += 1
-    print(f"{count} thresholds")
     assert count > 1000 * min(1, SCALE)
 
 
@@ -148,7 +144,6 @@ def test_the_fewest_nodes_are_found_by_trying():
             fits = [k for k, t in enumerate(times, 1) if t <= due]
             assert n == (fits[0] if fits else 0), (cluster, sigma, budget, start)
             count, infeasible = count + 1, infeasible + (n == 0)
-    print(f"{count} budgets, {infeasible} infeasible")
     assert 0 < infeasible < count
 
 
