@@ -186,16 +186,6 @@ def test_exploring_by_hand(case):
     assert ", ".join(found["device"] + " " + found["rule"]) == wanted
 
 
-def test_deviations_make_the_unsteady_class_look_longer():
-    runs = {"gpu": (2.0, 16.0), "cpu": (10.0, 10.0)}
-    history = knowing(*(("A", cls, time) for cls, times in runs.items() for time in times))
-    jobs = table(("A", 10.0, 9.0))
-    assert run_queue(jobs, history=history).jobs["device"].tolist() == ["gpu0"]
-    r = run_queue(jobs, history=history, reading=Reading(deviations=1))
-    assert r.jobs["device"].tolist() == ["cpu0"]
-    assert r.jobs["predicted"].tolist() == [10.0]
-
-
 def test_a_job_of_exactly_the_bound_is_no_trifle():
     # one of so many equal jobs is exactly this part of the work: the CPU is tried, as without bound
     bounds = ((10, 0.1), (3, 1 / 3), (5, 0.2), (7, 1 / 7))
