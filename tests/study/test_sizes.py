@@ -1,7 +1,7 @@
 """The sizes of runs beside what the papers state: the table that notebooks and pages show."""
 
 from dlsim.files import read_toml, shared_file
-from dlsim.study.session import SCALES, has_stated_size, table_of_sizes
+from dlsim.study.session import SCALES, has_stated_size, show_sizes, table_of_sizes
 
 PAPERS = ("mcdf", "inserted-idle-time", "steady-state", "cpu-gpu", "bricks")
 
@@ -32,3 +32,11 @@ def test_what_a_paper_states_is_quoted():
             has = {"stated", "where", "quote"} & size.keys()
             assert has in (set(), {"stated", "where", "quote"}), size
             assert len(size.get("quote", "").split()) <= 25
+
+
+def test_a_caption_says_which_scale_is_the_papers_own():
+    assert "The scale full is the paper's own size." in show_sizes("mcdf").to_html()
+    several = show_sizes(*PAPERS).to_html()
+    assert "(bricks)" in several
+    assert "(steady-state)" not in several
+    assert "Neither scale is a size that the paper states." in show_sizes("cpu-gpu").to_html()
