@@ -34,6 +34,7 @@ from dlsim.study.verdict import (
     describe_measured,
     describe_reason,
     describe_rule,
+    with_sentences,
     write_number,
     write_numbers,
 )
@@ -403,6 +404,12 @@ def test_a_tie_with_the_printed_number_does_not_exceed_it():
         about = claim(direction, margin=0.25, printed=(0.25,), favour=favour)
         assert judge_points(points((0.25, 0.25)), about).word == "contradicted"
         assert judge_points(points(beyond[favour]), about).word == "stronger than claimed"
+
+
+def test_points_are_named_in_words_not_by_columns_of_a_frame():
+    for paper in dict.fromkeys(one.paper for one in load_claims()):
+        told = with_sentences(read_scorecard(reference_of(paper)))["measured"].str.cat(sep=" ")
+        assert not re.search(r"nearest, load|vary_c|lost, |over opt|\bends, |setup \d", told)
 
 
 #: The verdict at quick scale, that at full scale, and how they agree.

@@ -124,8 +124,10 @@ def test_the_verdict_is_said_in_plain_words(out):
     rule, verdict = judge("mcdf-1", all_policies(0.5)).split("\n\n")
     assert rule.endswith("(3 comparisons, 8 runs).")
     assert verdict.startswith("✓ **mcdf-1 is supported at all 3 points.** *MCDF outperforms six")
+    assert "Closest to failing: " in verdict
     [number] = re.findall(r"load [\d.]+, ([\d.]+) points \(95 %: [\d.]+ to [\d.]+\)", verdict)
     assert float(number) == pytest.approx(30, abs=0.5)
+    assert "Furthest from the claim: " in judge("mcdf-1", all_policies(0.1, EDFAN=0.1))
     said = judge("mcdf-2", all_policies(0.995, EDFANNA=0.9))
     assert "Of 6 comparisons 3 support the claim, 3 contradict it." in said
     rows = all_policies(0.5)
