@@ -4,6 +4,7 @@ import itertools
 from collections import defaultdict
 from dataclasses import replace
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -196,6 +197,59 @@ def test_lprg_reclaims_what_its_twin_does(name):
         assert ours.connections.tolist() == beta
         np.testing.assert_allclose(ours.work, np.array(alpha, float), rtol=1e-7, atol=1e-7)
     assert moved > 40
+
+
+#: Three tenths and their sum as floats, which differ by a rounding.
+TENTHS, SUM_OF_TENTHS = 0.3, 0.1 + 0.1 + 0.1
+KERNELS = CORES["steady"].python.greedy
+
+
+@pytest.mark.parametrize(
+    ("shares", "priorities", "selected"),
+    [
+        ([TENTHS, SUM_OF_TENTHS], [1, 2], 1),
+        ([SUM_OF_TENTHS, TENTHS], [1, 1], 0),
+        ([TENTHS, SUM_OF_TENTHS], [1, 1], 0),
+        ([0.1, TENTHS], [1, 2], 0),
+    ],
+)
+def test_shares_that_differ_by_a_rounding_are_a_tie(shares, priorities, selected):
+    remaining = SimpleNamespace(is_active=[True, True], share=shares)
+    network = SimpleNamespace(largest_priority=priorities)
+    assert KERNELS.select_application(network, remaining) == selected
+
+
+@pytest.mark.parametrize(
+    ("shares", "active", "available", "amount"),
+    [
+        ([0.0, 0.0], [True, True], 4.0, 2.0),
+        ([0.0, 0.0], [True, False], 4.0, 4.0),
+        ([1.0, 3.0], [True, True], 1.0, 1.0),  # both at 2.5 would take from the second
+        ([1.0, 1.0], [True, True], 1e-30, 1e-30),  # less than a rounding of the shares
+        ([1.0 + 1e-13, 1.0], [True, True], 1e-14, 1e-14),  # a tie: the other is not served first
+    ],
+)
+def test_what_is_left_at_a_home_brings_its_applications_to_equal_shares(
+    shares, active, available, amount
+):
+    ones = np.ones(2)
+    network = SimpleNamespace(origin=[0, 0], work_per_unit=ones, priority=np.ones((2, 1)))
+    remaining = SimpleNamespace(benefit=[available], is_active=active, share=np.array(shares))
+    assert KERNELS.equal_rest(network, remaining, 0) == amount
+
+
+def test_several_connections_at_once_are_as_many_as_the_work_needs():
+    """8 connections of 1 would carry 4 units; the other cluster computes 3.25, of 2 data each."""
+    p = replace(pair((10.0, 3.25), bandwidth=1, most=9), data=[2, 2])
+    network = greedy.build_network(p)
+    nothing = np.zeros((2, 2)), np.zeros((2, 2), dtype=int)
+    remaining = greedy.subtract_allocation(p, network, *nothing)
+    assert KERNELS.bundle_connections(network, remaining, 0, 1, 8.0) == (3.25, 7)
+
+
+def test_a_load_of_no_data_passes_a_connection_whole():
+    p = replace(pair((0, 10), priority=(1, 0)), data=[0, 1])
+    assert [solve(p, name).objective for name in ("LP", "G")] == pytest.approx([10, 10])
 
 
 def test_greedy_ends_where_steps_are_tiny():
