@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dlsim.cpugpu import Machine, Reading, workload
+from dlsim.cpugpu import History, Machine, Reading, workload
+from dlsim.cpugpu.check import do_not_overlap
 from dlsim.errors import InputError, ScheduleError
 from tests.helpers.cpugpu_queues import knowing, queue, run_queue
 
@@ -45,6 +46,7 @@ CHANGES = {
     "leaves by a word": lambda j: j.__setitem__("rule", j["rule"].replace("R2", "own")),
     "where the rule predicts": lambda j: j.__setitem__("predicted", j["predicted"].fillna(1.0)),
     "start instant": lambda j: j.__setitem__("start", np.nan),
+    "completion instant": lambda j: j.__setitem__("completion", np.inf),
 }  # fmt: skip
 
 
@@ -80,8 +82,30 @@ def test_a_job_that_passes_the_head_is_found():
     jobs = pd.DataFrame({"app": "A", "arrival": [0.0, 0.0], "cpu_time": 4.0, "gpu_time": 3.0})
     r = run_queue(jobs, policy="mct")
     assert r.jobs["device"].tolist() == ["gpu0", "cpu0"]
-    with pytest.raises(ScheduleError, match="leave the main queue in its order"):
-        replace(r, jobs=r.jobs.assign(turn=[1, 0])).check()
+    for turn in ([1, 0], [0, 0]):
+        with pytest.raises(ScheduleError, match="leave the main queue in its order"):
+            replace(r, jobs=r.jobs.assign(turn=turn)).check()
+
+
+def test_the_shortest_job_says_which_instants_differ():
+    """1e-8 s before its arrival is too early, however long the other job takes."""
+    jobs = pd.DataFrame({"app": ["A", "B"], "arrival": [1.0, 1.0], "cpu_time": [1.0, 1e6]})
+    r = run_queue(jobs.assign(gpu_time=np.nan), Machine(2, 1))
+    r.check()
+    with pytest.raises(ScheduleError, match="decided before it arrives"):
+        replace(r, jobs=r.jobs.assign(decided=1 - 1e-8)).check()
+
+
+def test_gpu_jobs_take_nothing_of_cpus_that_are_not_there():
+    r = run_queue(JOBS, Machine(0, 2), reading=Reading(gpu_cpu_share=0.25))
+    with np.errstate(all="raise"):
+        r.check()
+
+
+def test_runs_in_one_lane_overlap_but_for_a_rounding():
+    lanes, start = ["a", "a", "b"], [0.0, 2.0, 1.0]
+    assert do_not_overlap(lanes, start, [10.0, 3.0, 9.0], 1.0).tolist() == [True, False, True]
+    assert do_not_overlap(["a", "a"], [0.3, 0.0], [1.0, 0.1 + 0.1 + 0.1], 0.1).all()
 
 
 # --- fairness ---------------------------------------------------------------------------------
@@ -134,6 +158,22 @@ def test_second_exception_a_prediction_that_was_wrong():
     assert fair["lateness"].tolist() == [20]
     assert fair["excuse"].tolist() == ["mispredicted"]
     assert r.fairness(significant=9.0)["excuse"].tolist() == [""]
+
+
+def test_without_a_wrong_prediction_there_is_no_excuse():
+    """On two GPUs, to 10 and to 20 s: the third is told that it ends on the first, at 20 s."""
+    fair = run_queue(JOBS, MACHINE, "round-robin").fairness()
+    assert fair["late"].any()
+    assert set(fair["excuse"]) == {""}  # that policy predicts nothing
+    history = History()
+    for app, time in (("A", 10.0), ("B", 20.0)):
+        history.add(app, "gpu", time)
+        history.add(app, "cpu", 400.0)
+    times = {"gpu_time": [10.0, 20.0, 10.0], "cpu_time": 400.0}
+    jobs = pd.DataFrame({"app": ["A", "B", "A"], "arrival": 0.0} | times)
+    r = run_queue(jobs, MACHINE, history=history)
+    assert r.predictions.loc[2, ["gpu0", "gpu1"]].tolist() == [20.0, 30.0]
+    assert r.fairness(significant=0)["excuse"].tolist() == ["", "", ""]
 
 
 def test_an_error_of_exactly_the_allowed_part_is_no_excuse():
