@@ -63,9 +63,6 @@ def write_sentence(figure: Figure, sentence: str) -> None:
 
 def draw_for_screen(figure: Figure, kind: str) -> bytes:
     """Draw a figure in its own size, with its margins; no date is in it."""
-    options: dict[str, Any] = {"dpi": SCREEN_DPI, "metadata": PICTURE_FORMATS[kind]}
-    if kind == "png":
-        options["pil_kwargs"] = {"compress_level": 1}
     stream = io.BytesIO()
-    figure.savefig(stream, format=kind, **options)
+    figure.savefig(stream, format=kind, dpi=SCREEN_DPI, metadata=PICTURE_FORMATS[kind])
     return stream.getvalue()
