@@ -1,5 +1,6 @@
 """Platforms, readings, files, the check of (6), and sites reduced to one speed."""
 
+import math
 from dataclasses import replace
 from fractions import Fraction
 
@@ -13,6 +14,7 @@ from dlsim.errors import InputError, ScheduleError
 from dlsim.steady import Allocation, Limits, Network, Platform, Share, bound, polish, solve_program
 from dlsim.steady.check import find_violations
 from dlsim.steady.result import scale_to_feasible
+from dlsim.steady.routes import check_routes, require_pair_memory
 from tests.helpers.refusals import refuses_each
 from tests.helpers.scale import scale_count
 from tests.helpers.steady_platforms import draw_platform, pair, platforms
@@ -70,6 +72,7 @@ def test_what_is_no_platform_is_refused():
         ({"router": ["a"]}, "router must name 2 routers"),
         ({"router": 5}, "router must be a list, got 5"),
         ({"limits": Limits((Share(5, (0,), 0.1),))}, "must name clusters 0 to 1"),
+        ({"limits": Limits((Share(0, (5,), 0.1),))}, "must name clusters 0 to 1"),
         ({"limits": Limits(pairs={(0, 7): 1})}, "limits.pairs must name two clusters"),
         ({"limits": None}, "limits must be a Limits, got None"),
     ):
@@ -81,6 +84,12 @@ test_what_is_no_limit_is_refused = refuses_each([
     (lambda: Share(0, (), 0.5), "at least one origin"),
     (lambda: Share(0, 1, 0.5), "origins of a share cap must be a list, got 1"),
     (lambda: Share(0, (0.5,), 0.5), "origins of a share cap must be a whole number"),
+    (lambda: Share(0, "01", 0.5), "origins of a share cap must be a list, got '01'"),
+    (lambda: Share(0, (0,), 1.5), "share must be a number from 0 to 1, got 1.5"),
+    (lambda: check_routes({(0, -1): ["x"]}, pd.Index(["x"]), 2, ["a", "b"]), "route a -> -1 must"),
+    (lambda: require_pair_memory(1, 10**15), "1 clusters on 1,000,000,000,000,000 routers"),
+    (lambda: require_pair_memory(10**9, 1), "1,000,000,000 clusters on 1 routers"),
+    (lambda: Limits(pairs={(0, 1, 1): 1}), r"pairs of clusters, got \(0, 1, 1\)"),
     (lambda: Limits((0.1,)), "limits.shares must be a Share, got 0.1"),
     (lambda: Limits(pairs={(0, 1): True}), "limits.pairs must be a number of at least 0, got True"),
     (lambda: Limits(pairs={0: 1}), "limits.pairs must be named by pairs of clusters, got 0"),
@@ -113,10 +122,21 @@ def test_no_pair_is_no_limit():
     assert replace(pair(), limits=Limits(pairs={})).limits == Limits()
 
 
+def test_a_limited_pair_is_one_more_link_of_its_routes():
+    """Three clusters behind one link: 0 and 1, and 0 and 2, are limited, 1 and 2 are not."""
+    routes, three = {(2, 0): [0], (1, 0): [0], (0, 1): [0], (1, 2): [0]}, [1, 1, 1]
+    limits = Limits(pairs={(0, 1): 4, (2, 0): 5, (0, 2): 6, (1, 2): math.inf})
+    tables = Platform(three, three, links(), routes, *[three] * 3, limits=limits).tables
+    assert tables.pairs.tolist() == [[0, 1], [1, 0], [1, 2], [2, 0]]
+    assert [tables.links_of(route).tolist() for route in range(4)] == [[0, 1], [0, 1], [0], [0, 2]]
+    assert tables.capacity.tolist() == [2, 4, 5]
+    assert tables.bandwidth.tolist() == [[math.inf, 3, 0], [3, math.inf, 3], [3, 0, math.inf]]
+
+
 def test_broken_connections_are_rounded_down_with_a_warning():
     with pytest.warns(UserWarning, match=r"max_connect is rounded down .* 2\.7") as caught:
-        p = Platform(**fields(links=links(max_connect=[2.7])))
-    assert p.links["max_connect"].tolist() == [2]
+        p = Platform(**fields(links=links(bandwidth=[3.0, 3.0], max_connect=[2, 2.7])))
+    assert p.links["max_connect"].tolist() == [2, 2]
     assert caught[0].filename == __file__
     for most, kept in ((1.5, 1), ({(0, 1): 1.5}, {(0, 1): 1})):
         with pytest.warns(UserWarning, match=r"limits\.pairs is rounded down .* 1\.5") as caught:
