@@ -430,12 +430,15 @@ def test_an_application_that_can_do_nothing_proves_the_bound_zero():
 # ---------------------------------------------------------------- mixed program
 
 
-def test_a_start_at_the_bound_is_proved_without_a_search():
+def test_a_start_at_the_bound_is_proved_without_a_search(monkeypatch):
     p = pair()
     start = polish(p, [[0, 0], [2, 0]])
-    best = solve_program(p, start=start, most_nodes=0)
+    monkeypatch.delattr("dlsim.steady.program.make_solver")
+    best = solve_program(p, start=start)
     assert best.objective == pytest.approx(6)
     assert best.is_proved
+    with pytest.raises(ScheduleError, match="speed of cluster"):
+        solve_program(p, start=replace(start, work=2 * start.work))
 
 
 def test_a_search_cut_short_says_how_far_it_is():
