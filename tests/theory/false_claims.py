@@ -121,9 +121,7 @@ FALSE_EQUATIONS = """
     floor(a) = a  # a = 1/2
     floor(n/2) = n/2  # n = 1
     Max(a, b) = a  # b = a + 1
-    Mod(a, 1) = a  # a = 1
     Integer(0)**z = 0  # z = 0
-    Integer(0)**z = 1  # z = 1
     (-1)**(n + 1) = (-1)**n
     beta**n = beta  # n = 2
     (p + q)**a = p**a + q**a  # a = 2
@@ -175,7 +173,6 @@ FALSE_EQUATIONS = """
     Derivative(f(a*b), a) = b  # f(a) = 2 a
     Derivative(Max(a, b), a, b) = 0  # a = b
     1 = 2
-    pi = Rational(22, 7)
     sqrt(2) = Rational(99, 70)
     sqrt(2) + sqrt(3) = sqrt(10)
     exp(pi*sqrt(163)) = 640320**3 + 744  # Ramanujan's, by less than 10^-12
@@ -218,14 +215,11 @@ FALSE_INEQUALITIES = """
     n > geometric(n)  # n = 1
     n + 1 > geometric(n + 2)  # beta is nearly 1
     p > q  # p = q
-    p + 1/p > 2  # p = 1
     (a - b)**3 + 1 > 0  # a = b - 1
     a*b > 0  # a = 0
     a**2 - a + Rational(1, 4) > 0  # a = 1/2
     1/(1 + a**2) > 1  # a = 0
-    log(p) > 0  # p = 1
     ceiling(a) > a  # a = 0
-    a > floor(a)  # a = 0
     floor(p) > 0  # p = 1/2
     Max(a, b) > a  # a = b
     Max(a, 0) > 0  # a = 0
@@ -243,7 +237,6 @@ FALSE_INEQUALITIES = """
     0 > Sum(1, (k, 1, n - 5)) + 1  # -4 terms
     1 > 1
     a > a
-    pi > Rational(22, 7)
     sqrt(2) > Rational(99, 70)
     exp(pi*sqrt(163)) > 640320**3 + 744  # Ramanujan's is smaller
     1 + Rational(1, 10**60) > raw(Add, 1, Rational(1, 10**60))
@@ -319,10 +312,8 @@ NOT_RISING = """
     ceiling(x)
     1/x
     Max(x, 5)
-    x**a
     beta**x
     f(x)
-    g(x)
     x - x**2
     Mod(x, 1)
     c*x
@@ -347,9 +338,7 @@ OF_FUNCTIONS = """
 
 WITHOUT_INDEX = """
     gt(0, 1)
-    eq(1, 2)
     gt(a, a + 1)
-    gt(r(1), r(1))
     gt(0, total(r, m)**2)
     eq(m, 1)
     gt(0, log(1 + p))
@@ -445,7 +434,6 @@ OF_LIES = """
 WRONG_SIGNS = """
     Relation(1, LyingSign(">"), 2)
     Relation(2, "!=", 1)
-    Relation(2, None, 1)
     Relation(2, "=>", 1)
 """
 OF_RELATIONS = """
