@@ -282,10 +282,7 @@ def test_numbers_are_written_for_people():
 test_what_is_no_point_no_verdict_and_no_paper_is_refused = refuses_each(
     [
         (lambda: judge_points(points((0, 1)).drop(columns="high"), claim()), "high not found"),
-        (
-            lambda: judge_points(points((0.5, 1.0, 0.0)), claim()),
-            r"low must not exceed high, as 1.0 > 0.0 at point 0",
-        ),
+        (lambda: judge_points(points((0.5, 1.0, 0.0)), claim()), "as 1.0 > 0.0 at point 0"),
         (lambda: Verdict(claim(), "maybe", ""), "got 'maybe'"),
         (lambda: load_claims("mdcf"), "claims are known of mcdf"),
     ]
