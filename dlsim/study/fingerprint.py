@@ -279,14 +279,41 @@ class _ExperimentDigester(Digester):
             return type(thing).__name__, [self.copy().digest(member) for member in kept]
         return super().persistent_id(thing)
 
+    def reducer_override(self, thing: Any) -> Any:
+        """Return what cloudpickle writes of a function, without what depends on Python's version.
+
+        That is the order in which its code names things, and the indentation of its docstring.
+        """
+        reduced = super().reducer_override(thing)
+        if isinstance(thing, types.FunctionType) and isinstance(reduced, tuple):
+            _, about = reduced[2]
+            about["__globals__"] = dict(sorted(about["__globals__"].items()))
+            about["__doc__"] = about["_cloudpickle_submodules"] = None
+        return reduced
+
     def _code(self, code: types.CodeType) -> Any:
         """Return the source of a code object as Python writes it; its instructions if it has none.
 
         Instructions differ between versions of Python.
         """
         with contextlib.suppress(OSError, TypeError, SyntaxError, ValueError):
-            return "source", ast.unparse(ast.parse(textwrap.dedent(inspect.getsource(code))))
+            tree = ast.parse(textwrap.dedent(inspect.getsource(code)))
+            return "source", ast.unparse(_FormattedTexts().visit(tree))
         return super()._code(code)
+
+
+class _FormattedTexts(ast.NodeTransformer):
+    """Write f-strings as tuples: which quotes Python writes them in depends on its version."""
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
+        self.generic_visit(node)
+        empty = ast.dump(ast.Constant(""))  # Python 3.12 ends a nested format with one
+        return ast.Tuple([value for value in node.values if ast.dump(value) != empty])
+
+    def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.AST:
+        self.generic_visit(node)
+        shown = ast.Constant(node.conversion), node.format_spec or ast.Constant("")
+        return ast.Tuple([node.value, *shown])
 
 
 def _label_of(member: Any) -> str:

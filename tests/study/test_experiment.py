@@ -91,6 +91,45 @@ def test_sizes_of_a_scale_count_but_for_the_number_of_runs(tmp_path):
     assert run_figures(tmp_path, change, scale="full").attrs["experiment"] != digest
 
 
+#: What versions of Python compile, quote or name otherwise.
+OF_ANY_PYTHON = '''
+import math
+
+import numpy as np
+
+class Scale:
+    """A class with a docstring of its own.
+
+    And more lines.
+    """
+
+    factor: float = 2.0
+
+    def of(self, x):
+        return self.factor * x
+
+def again(n):
+    return again(n - 1) if n else Scale().of(n)
+
+def drawn(values, seed):
+    """Say something.
+
+    On several lines.
+    """
+    roots = [np.random.default_rng(seed).normal() * math.sqrt(x) for x in values]
+    return {f"{len(values):>{5}} {values['a']!r}": again(n) for n, x in enumerate(roots)}
+'''
+
+
+def test_every_version_of_python_finds_the_same_digest(tmp_path):
+    path = tmp_path / "any.py"
+    path.write_text(OF_ANY_PYTHON)
+    names = {"__name__": "__main__"}
+    exec(compile(OF_ANY_PYTHON, str(path), "exec"), names)
+    digest = fingerprint.digest_experiment(names["drawn"], {"seed": 1}, [{"values": [0.5]}])
+    assert digest == "e9799e16d94869a0"  # of Python 3.11 to 3.13
+
+
 def judge_figures(folder, monkeypatch, change=("", ""), **parameters):
     """Judge a claim on an experiment, beside the unchanged one as the shipped one."""
     shipped = run_figures(folder).attrs["experiment"]
