@@ -33,7 +33,7 @@ _FOLDER_SETTING = threading.Lock()
 MAX_WAIT_SECONDS = 120.0
 #: Length in bytes of the checksum at the beginning of a file.
 CHECKSUM_BYTES = 32
-#: Largest file of a compiled kernel in bytes; the largest one of dlsim takes 1.4 MB.
+#: Largest file of a compiled kernel in bytes; the largest one of dlsim takes some 4 MB.
 MAX_KERNEL_BYTES = 2**28
 
 _NEEDED: dict[Any, tuple[str, ...]] = {

@@ -16,7 +16,7 @@ from dlsim.study.results import PICTURE_FORMATS
 
 #: Size of every picture in inches, and its dots per inch on the screen.
 WIDTH, HEIGHT, SCREEN_DPI = 6.9, 3.9, 96
-#: Sizes of text in points. Letters are not fitted to pixels, which takes longer than to draw them.
+#: Sizes of text in points; letters are not fitted to the pixels of a screen.
 TEXT_LOOK: Any = {
     "text.hinting": "no_hinting",
     "font.size": 9,
