@@ -36,7 +36,7 @@ class Run(NamedTuple):
     deadline: Floats
     admitted: NDArray[np.bool_]
     done: Any  # records of RESULT
-    offers: Any  # records of OFFER: to every refused task, or to none
+    offers: Floats  # the deadlines offered to refused tasks; empty where no offer is asked for
     offer: float = np.nan  # the deadline offered to the one task that is asked about
     counts: NDArray[np.int64] | None = None
 

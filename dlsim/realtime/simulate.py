@@ -226,7 +226,7 @@ def _task_records(core: SimpleNamespace, setup: RunSetup, origin: float, span: f
 def _fresh_run(core: SimpleNamespace, deadline: Floats, origin: float) -> Run:
     """Return the results of a run before its first test: none is refused, none has run."""
     count = len(deadline)
-    admitted, offers = np.ones(count, dtype=bool), zero_recarray(0, core.state.OFFER)
+    admitted, offers = np.ones(count, dtype=bool), np.empty(0)
     return Run(origin, deadline.copy(), admitted, core.state.fresh_results(count), offers)
 
 
@@ -255,7 +255,7 @@ def run_admission_loop(
     core: SimpleNamespace, run: Run, state: Any, offered_task: int = -1
 ) -> float:
     """Admit or refuse tasks as they arrive; see `dlsim.realtime.core.loop.run_admission`."""
-    run.offers["deadline"] = np.nan
+    run.offers[:] = np.nan
     given = run.deadline, run.admitted, run.done, offered_task, run.offers, state
     return float(core.loop.run_admission(*given))
 
@@ -334,15 +334,15 @@ def plan_at_instant(
     rules, sizes = Rules(cluster, policy, reading, offers=True), np.array(sigma, dtype=float)
     asked = np.array(deadline, dtype=float)
     with core_for(policy, engine, m) as core:
-        offers = zero_recarray(m, core.state.OFFER)
-        run = _fresh_run(core, asked, 0.0)._replace(offers=offers)
+        run = _fresh_run(core, asked, 0.0)._replace(offers=np.empty(m))
         tasks = core.orders.fresh_tasks(0.0, sizes, asked, np.arange(m), 0)
         s = core.state.fresh_state(tasks, rules, table, span_of(sizes, table), cluster.nodes)
         later = np.sort([time for time in release if time > 0])
         counters, busy = s.counters, len(later)
         counters.idle, counters.end_running = cluster.nodes - busy, busy
         counters.link_free = max(link, 0)
-        s.running["time"][0, :busy], s.running["nodes"][0, :busy] = later, 1
+        running = s.running[core.state.RUNNING, :busy]
+        running.time, running.nodes = later, 1
         run_admission_loop(core, run, s)
-    found = run.done["start"], run.done["estimate"], run.done["nodes"], run.offers["deadline"]
+    found = run.done["start"], run.done["estimate"], run.done["nodes"], run.offers
     return InstantPlan(run.admitted, *map(np.ascontiguousarray, found))

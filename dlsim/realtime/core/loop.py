@@ -162,22 +162,11 @@ def test_deadline(task, now, deadline, state):
 
 @compiled
 def undo_admission(newcomer, deadline, first, end, offers, state):
-    """Record the offer to a newcomer that the plan holds, and put the previous plan in force."""
-    counters, offer = state.counters, offers[newcomer]
-    for k in range(counters.first_planned, counters.end_planned):
-        entry = state.plan[PLANNED, k]
-        if entry.task == newcomer:
-            offer.deadline, offer.nodes = deadline, entry.nodes
-            offer.start, offer.end = entry.start, entry.end
+    """Offer a newcomer the deadline that was tested, and put the previous plan in force."""
+    counters, offers[newcomer] = state.counters, deadline
     copy_plan(state.plan[KEPT, first:end], state.plan[PLANNED, first:])
     counters.first_planned, counters.end_planned = first, end
     state.counters_after_plan.end_planned = -1  # what the plan leaves is found again
-
-
-@compiled(inline=True)
-def gets_offer(task, offers):
-    """Tell whether an offer to a refused task is sought."""
-    return len(offers) > 0 and offers[task].nodes >= 0
 
 
 @compiled
@@ -193,8 +182,8 @@ def duration_until(due, now):
 def admit_newcomer(task, now, offered_task, deadline, offers, state):
     """Admit a newcomer, with its own deadline or the smallest one that it may accept, or refuse it.
 
-    With `offers`, a refused task gets its offer there and is not held to it, except tasks whose
-    number of nodes there is below 0. Return whether it is admitted.
+    With `offers`, a refused task gets its offer there and is not held to it. Return whether it is
+    admitted.
     """
     negotiate, asked = state.rules.negotiate, deadline[task]
     ceiling, bargains, for_offer = now + negotiate * asked, task == offered_task, False
@@ -216,7 +205,7 @@ def admit_newcomer(task, now, offered_task, deadline, offers, state):
         if bargains and due < np.inf and meets_deadline(due, ceiling, ceiling - now):
             asked = duration_until(due, now)
             continue
-        if for_offer or not gets_offer(task, offers):
+        if for_offer or len(offers) == 0:
             return False
         copy_plan(state.plan[PLANNED, first:end], state.plan[KEPT, first:])
         asked, ceiling = earliest_deadline(task, now, state) - now, np.inf

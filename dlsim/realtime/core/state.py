@@ -87,8 +87,6 @@ RULE_RECORD = np.dtype(
     + [(name, "?") for name in ("by_policy", "commit", "test_first", "finish", "last")]
     + [(name, "?") for name in ("every", "skip_ties", "single")]
 )
-#: What a refused task is offered: its smallest admissible deadline, and how it would run.
-OFFER = np.dtype([("deadline", "f8"), ("nodes", "i8"), ("start", "f8"), ("end", "f8")])
 #: What became of a task; `turn` is its place in the order of dispatch.
 RESULT = np.dtype(
     [(name, "f8") for name in ("start", "estimate", "end")]
