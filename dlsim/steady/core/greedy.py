@@ -17,7 +17,7 @@ _Flags = NDArray[np.bool_]
 
 #: Below this part of its first amount, a resource counts as used up.
 EXHAUSTED = 1e-9
-#: After so many steps their size doubles, and again after each `STEPS_PER_DOUBLING`: G ends even
+#: So many steps have the printed size; after each `STEPS_PER_DOUBLING` more it doubles: G ends even
 #: where a step is smaller than the rounding error of what is left.
 STEPS_OF_PRINTED_SIZE, STEPS_PER_DOUBLING = 2**20, 2**16
 #: Entries of `Remaining.counters`.
