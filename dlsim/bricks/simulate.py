@@ -51,8 +51,7 @@ from dlsim.validate import instance, or_default
 MICROSECONDS = {
     "estimate": 25,  # of one server for a request
     "measurement": 20,  # of a link or a server
-    "service": 20,  # of a background job,
-    "alike": 0.1,  # or where all are alike and only the end of the last one is needed
+    "service": 20,  # of a background job, unless all are alike and only their end is needed
     "packet": 270,  # that passes a link
     "link data": 10,  # of another user, that pass a link
     "entry": 3,  # of a trace, passed by a transfer or a service
@@ -100,8 +99,8 @@ def uncompiled_microseconds(env: EnvironmentArrays, cfg: Config) -> int:
     are_alike = len(env.background.sizes) == 1 and not env.load_traces.size
     total = MICROSECONDS["estimate"] * submissions * servers
     total += MICROSECONDS["measurement"] * probes * (len(env.rates) + servers)
-    is_quick = are_alike and cfg.load not in (UTILISATION, QUEUE)
-    total += MICROSECONDS["alike" if is_quick else "service"] * len(env.background.times)
+    if cfg.load in (UTILISATION, QUEUE) or not are_alike:
+        total += MICROSECONDS["service"] * len(env.background.times)
     total += MICROSECONDS["entry"] * count_trace_entries(env)
     if cfg.packets:
         packets, hops = (env.send + env.recv).sum() / env.packet, np.diff(env.path_start)

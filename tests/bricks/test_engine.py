@@ -1,5 +1,6 @@
 """The Grid simulator: monitors, predictors, queues, functions of a user, properties, Table 1."""
 
+import itertools
 import math
 import sys
 from contextlib import nullcontext
@@ -24,6 +25,7 @@ from dlsim.bricks import (
     simulate,
 )  # fmt: skip
 from dlsim.bricks.core import state
+from dlsim.bricks.core.servers import serve_equal_jobs
 from dlsim.bricks.workload import random_environment, sort_options
 from dlsim.errors import ScheduleError
 from tests.helpers.bricks_environments import TWO_REGIONS, environments, grid, policies, readings
@@ -205,6 +207,21 @@ def test_what_cannot_be_reached_is_no_tie_with_what_can():
 
 
 # ---------------------------------------------------------------- queues, measures, refusing
+
+
+@pytest.mark.parametrize("load", [0.05, 0.4, 0.9, 1.5])
+def test_jobs_that_no_queue_depends_on_are_skipped_without_a_difference(load):
+    """The recursion of Lindley, job by job, gives the same bits."""
+    stream = np.random.default_rng(5)
+    cases = itertools.product((0.1, 3.0, 0.0, 1e-12), (0, 1, 64, 65, 128, 700), (0.0, 1e6))
+    for service, jobs, begin in cases:
+        times = begin + np.cumsum(stream.exponential(max(service, 0.1) / load, jobs))
+        first = times[0] if jobs else begin
+        for free in (first, first + 20 * service, first + 200 * service, first - 1.0):
+            expected = free
+            for time in times.tolist():
+                expected = max(expected, time) + service
+            assert serve_equal_jobs(times, service, free) == expected, (service, jobs, begin)
 
 
 def test_costs_lateness_and_drain():

@@ -10,7 +10,12 @@ from dlsim.bricks.core.events import (
     schedule_packet,
 )
 from dlsim.bricks.core.monitor import update_monitor
-from dlsim.bricks.core.network import absorb_link_background, finish_transfer, path_between
+from dlsim.bricks.core.network import (
+    absorb_link_background,
+    finish_on_link,
+    finish_transfer,
+    path_between,
+)
 from dlsim.bricks.core.schedulers import (
     accepts_request,
     choose_server,
@@ -81,13 +86,13 @@ def forward_packet(env, state):
     """
     counters, event = state.counters[0], state.packets[0]
     now, row, packet, hop = event.time, event.row, event.packet, event.hop
-    request, path = state.requests[row], env.path_links[hop : hop + 1]
+    request, link = state.requests[row], env.path_links[hop]
     is_last = packet == request.packets - 1
     size = request.last_packet if is_last else env.packet
-    absorb_link_background(path, now, env, state)
-    link = state.links[path[0]]
-    start = max(link.free, now)
-    link.free = left = finish_transfer(start, size, env.capacity, path, env.origin, env.step)
+    absorb_link_background(link, now, env, state)
+    start = max(state.links[link].free, now)
+    left = finish_on_link(start, size, env.capacity[link], env.origin, env.step)
+    state.links[link].free = left
     if hop + 1 < request.last_hop:
         replace_first(state.packets, counters.packets, left, PACKET, row, packet, hop + 1)
     else:

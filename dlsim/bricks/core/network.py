@@ -108,29 +108,45 @@ def smallest_on_path(source, target, values, env):
 
 
 @compiled(inline=True)
-def absorb_link_background(path, time, env, state):
-    """Queue the data of other users that arrive up to a time at the one link of a path."""
-    link = path[0]
+def finish_on_link(start, data, rates, origin, step):
+    """Return when data have passed a link of these rates that they use alone from a time on."""
+    if data <= 0:
+        return start
+    steps, now, data_left = rates.shape[0], start, data
+    entry = entry_at(origin + start, step, steps)
+    while entry < steps - 1:
+        entry_end = (entry + 1) * step - origin
+        data_of_entry = rates[entry] * (entry_end - now)
+        if data_left <= data_of_entry:
+            break
+        data_left -= data_of_entry
+        now, entry = entry_end, entry + 1
+    return now + data_left / rates[entry]
+
+
+@compiled(inline=True)
+def absorb_link_background(link, time, env, state):
+    """Queue the data of other users that arrive at a link up to a time."""
     record, last = state.links[link], env.link_background.first[link + 1]
     while record.next_background < last:
         data = size_of(record.next_background, env.link_background.sizes)
         arrival = env.link_background.times[record.next_background]
         if arrival > deadline_with_tolerance(time, data / env.capacity[link, -1]):
             break
-        start = max(record.free, arrival)
-        record.free = finish_transfer(start, data, env.capacity, path, env.origin, env.step)
+        start, rates = max(record.free, arrival), env.capacity[link]
+        record.free = finish_on_link(start, data, rates, env.origin, env.step)
         record.next_background += 1
 
 
 @compiled
-def _add_busy_time(busy, rates, links, step, first, times, sizes):
-    """Add the seconds per step in which other users' data occupy each of the links."""
+def _add_busy_time(busy, rates, step, first, times, sizes):
+    """Add the seconds per step in which other users' data occupy each link."""
     steps = busy.shape[1]
-    for link in links:
-        free, path = 0.0, links[link : link + 1]
+    for link in range(busy.shape[0]):
+        free = 0.0
         for arrival in range(first[link], first[link + 1]):
             start = max(free, times[arrival])
-            free = finish_transfer(start, size_of(arrival, sizes), rates, path, 0.0, step)
+            free = finish_on_link(start, size_of(arrival, sizes), rates[link], 0.0, step)
             entry = entry_at(start, step, steps + 1)
             while entry < steps and start < free:
                 until = min(free, (entry + 1) * step)
@@ -143,6 +159,6 @@ def available_throughput(rates: FloatArray, step: float, data: Stream) -> FloatA
     steps = max(rates.shape[1], int(data.times.max(initial=0.0) / step) + 1)
     available = np.pad(rates, ((0, 0), (0, steps + 1 - rates.shape[1])), mode="edge")
     busy = np.zeros((len(rates), steps))
-    _add_busy_time(busy, rates, np.arange(len(rates)), step, *data)
+    _add_busy_time(busy, rates, step, *data)
     available[:, :-1] *= np.maximum(MIN_AVAILABLE_SHARE, 1 - busy / step)
     return np.ascontiguousarray(available)

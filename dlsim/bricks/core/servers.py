@@ -9,7 +9,10 @@ import numpy as np
 
 from dlsim.bricks.core.network import entry_at, size_of
 from dlsim.bricks.core.state import NONE
-from dlsim.compiled import compiled, deadline_with_tolerance
+from dlsim.compiled import TOL, compiled, deadline_with_tolerance
+
+#: Background jobs that `bound_free_time` takes at once, and that are then served in turn.
+JOBS_PER_STEP = 64
 
 
 @compiled(inline=True)
@@ -46,6 +49,43 @@ def finish_background(server, job, free, env):
     return start, finish_service(server, start, size_of(job, env.background.sizes), env)
 
 
+@compiled
+def serve_in_turn(times, service, free):
+    """Return when a queue is free after jobs of equal service that arrive at these times."""
+    waiting, jobs = 0, times.shape[0]
+    while waiting < jobs and times[waiting] <= free:  # without `max` this is three times faster
+        free += service
+        waiting += 1
+    for job in range(waiting, jobs):
+        free = max(free, times[job]) + service
+    return free
+
+
+@compiled
+def bound_free_time(times, service, free):
+    """Return a time by which a queue is surely free after jobs of equal service."""
+    for first in range(0, times.shape[0], JOBS_PER_STEP):
+        last = min(first + JOBS_PER_STEP, times.shape[0])
+        free = max(free, times[last - 1]) + (last - first) * service
+        free += TOL * abs(free)  # more than the rounding of as many sums
+    return free
+
+
+@compiled
+def serve_equal_jobs(times, service, free):
+    """Return what `serve_in_turn` returns, mostly without serving all jobs.
+
+    If the queue empties during the last jobs, the end does not depend on the jobs before them: it
+    is the same whether the server was free long ago or only at the latest possible time.
+    """
+    begin = max(0, times.shape[0] - JOBS_PER_STEP)
+    latest = bound_free_time(times[:begin], service, free)
+    end = serve_in_turn(times[begin:], service, -np.inf)
+    if serve_in_turn(times[begin:], service, latest) == end:
+        return end
+    return serve_in_turn(times, service, free)
+
+
 @compiled(inline=True)
 def absorb_background(server, time, env, state):
     """Queue the background jobs that arrive at a server up to a time."""
@@ -55,9 +95,7 @@ def absorb_background(server, time, env, state):
         service = env.background.sizes[0] / env.performance[server]
         latest, times = deadline_with_tolerance(time, service), env.background.times
         last = job + np.searchsorted(times[job:last], latest, side="right")
-        for arrival in times[job:last]:
-            free = max(free, arrival) + service
-        job = last
+        free, job = serve_equal_jobs(times[job:last], service, free), last
     while job < last and arrives_by(time, server, job, env):
         _, free = finish_background(server, job, free, env)
         job += 1
