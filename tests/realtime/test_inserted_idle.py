@@ -272,6 +272,20 @@ def test_a_long_line_is_the_twins(policy):
     assert waited > 8
 
 
+def test_a_plan_in_force_is_counted_from_when_the_link_is_free():
+    """Thirteen tasks in line on four nodes, found by search; times and sizes in quarters."""
+    quarters = [
+        (3, 9, 300), (3, 19, 630), (3, 12, 260), (17, 11, 240), (20, 24, 540), (27, 17, 38),
+        (28, 7, 240), (34, 31, 1050), (36, 5, 100), (40, 23, 780), (41, 35, 1200), (41, 34, 78),
+        (41, 35, 1200),
+    ]  # fmt: skip
+    rows = [tuple(Q(x, 4) for x in row) for row in quarters]
+    instance, reading = cluster(4, 1, Q(3, 2), rows), {"link": "shared"}
+    records = instance.exact("EDDO-II", reading)
+    assert records.counts["dispatched"] == [0, 0, 0, 0]
+    assert disagreements(instance, "EDDO-II", reading, records) == []
+
+
 USERS = [name for name, row in ROWS_I.items() if row.nodes == "user"]
 #: The policies on which a switch acts, where these are not all that plan in line.
 ACTS_ON = {
